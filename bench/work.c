@@ -100,10 +100,20 @@ static double visible_share(const trine_case *c) {
            (double)parts;
 }
 
+/* What a tensor has beside the strided blocks that are gathered from it, or that are all that is written to it. */
+static double unpacked_bytes(const trine_case *c, int index, int packed) {
+    const double blocks = (double)trine_tensor_count(&c->tensor[packed]),
+                 all = (double)trine_tensor_count(&c->tensor[index]),
+                 passes = c->plan->tensor[index].spec->flags & OUT ? 2 : 1;
+    return (passes * all - fmin(blocks, all)) * (double)trine_dtype_size(c->tensor[index].dtype);
+}
+
 /* The bytes of a tensor that need not be moved: of an input what a mask hides or no id names; of sums to which
  * `accumulate` adds what no id names, and of others what was there before; of what slots name the rest. */
 static double spared_bytes(const trine_case *c, int index) {
     const trine_plan_tensor *t = &c->plan->tensor[index];
+    const int packed = trine_plan_find_tensor(c->plan, "packed");
+    if (packed >= 0 && index != packed && t->rank == 1) return unpacked_bytes(c, index, packed);
     if (!(t->spec->flags & IN) || t->rank < 2) return 0;
     const double bytes =
                      (double)trine_tensor_count(&c->tensor[index]) * (double)trine_dtype_size(c->tensor[index].dtype),
@@ -135,7 +145,7 @@ bench_peak bench_peak_of(const trine_case *c) {
 }
 
 void bench_work(const trine_case *c, bench_result *result) {
-    result->bytes = trine_plan_bytes(c->plan, c->dim, c->type, c->present);
+    result->bytes = trine_plan_bytes(c->plan, c->dim, c->type, c->present & ~c->broadcast);
     for (int i = 0; i < c->plan->tensors; i++)
         if (c->present >> i & 1) result->bytes -= spared_bytes(c, i);
     result->flops = trine_plan_flops(c->plan, c->dim) * visible_share(c);

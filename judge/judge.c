@@ -166,7 +166,7 @@ static bool hold_roofs(board *b, const trine_case *c, judge_trial *trial) {
     enum { ATTEMPTS = 4 };
     bench_result r = { .median = trial->median };
     bench_work(c, &r);
-    const double bytes = trine_plan_bytes(c->plan, c->dim, c->type, c->present) * trial->calls;
+    const double bytes = trine_plan_bytes(c->plan, c->dim, c->type, c->present & ~c->broadcast) * trial->calls;
     if (bytes < 2 * (double)b->device.last_level)
         r.bytes = 0; /* caches hold the tensors, of which the roofs say nothing */
     for (int i = 0; i <= ATTEMPTS; i++) {
