@@ -14,9 +14,10 @@
  *
  *     (2.1 sum (2 |G| D + D^2) + (2 r + 2.1 u (d + 3)) sum (|G| + D)^2) / |H + lambda|
  *
- * with the roundings of squares, their sum, the divisor and the quotient. Beyond r = 1/2 anything may come out. A root
- * of Q with error E is off by at most min(E / root(Q), root(E)), and by 3u of itself. Squares that underflow are off by
- * FLUSH each. Sums and squares that may overflow have no bound. */
+ * with the roundings of squares, their sum, the divisor and the quotient. Each of the c additions of H may lose a
+ * subnormal number besides, so that weights of next to nothing may be a divisor of 0. Beyond r = 1/2 anything may come
+ * out. A root of Q with error E is off by at most min(E / root(Q), root(E)), and by 3u of itself. Squares that underflow
+ * are off by FLUSH each. Sums and squares that may overflow have no bound. */
 #define FLUSH 0x1p-126
 #define U 0x1p-24
 
@@ -41,7 +42,7 @@ static void add(sums *to, const double *g, double h, int64_t d) {
 
 static near quotient(const sums *a, int64_t d, double lambda, double c) {
     const double most = trine_largest(TRINE_F32), divisor = a->h + lambda,
-                 r = (c * U * a->h_size + 2 * U * (a->h_size + lambda)) / fabs(divisor);
+                 r = (c * (U * a->h_size + FLUSH) + 2 * U * (a->h_size + lambda)) / fabs(divisor);
     double squares = 0, larger = 0, off = 0;
     bool wild = a->h_size + lambda > most;
     for (int64_t q = 0; q < d; q++) {
