@@ -16,8 +16,8 @@
  *
  * with the roundings of squares, their sum, the divisor and the quotient. Each of the c additions of H may lose a
  * subnormal number besides, so that weights of next to nothing may be a divisor of 0. Beyond r = 1/2 anything may come
- * out. A root of Q with error E is off by at most min(E / root(Q), root(E)), and by 3u of itself. Squares that underflow
- * are off by FLUSH each. Sums and squares that may overflow have no bound. */
+ * out. A root of Q with error E is off by at most min(E / root(Q), root(E)), and by 3u of itself. Squares that
+ * underflow are off by FLUSH each. Sums and squares that may overflow have no bound. */
 #define FLUSH 0x1p-126
 #define U 0x1p-24
 
