@@ -287,13 +287,15 @@ def row(f):
                bool(p.fallback) if p.kind == "BOOL" else p.fallback if p.kind == "F32" else int(p.fallback)}
               for p in f.params]
     like = {s: [op.symbols[i] for i in from_ if i >= 0] for s, from_ in zip(op.symbols, f.like()) if from_[0] >= 0}
-    # A count of blocks, of which each has as many as follows from both.
-    tied = sorted({of for text in op.require for of in re.findall(r"^\w+ <= max\((\w+), 1\)$", text)})
+    # A count of blocks, of which each has as many as follows from both; and what ids or slots are places in.
+    tied = {of for text in op.require for of in re.findall(r"^\w+ <= max\((\w+), 1\)$", text)}
+    tied |= {word for t in op.tensors for word in re.findall(r"^(?:ids|places|slots) (\w+)", t.fill or "")}
     roles = {r.name: (r.kind, r.tensor, r.given, r.otherwise) for r in op.roles.values()}
     leading = op.symbols[f.leading()] if f.leading() >= 0 else None
     return {"name": op.name, "tensors": tensors, "params": params, "positional": [t.name for t in f.positional],
-            "products": f.products(), "leading": leading, "like": like, "tied": tied, "variables": op.type_variables,
-            "types": op.type_combinations, "gradient": op.backward.name if op.backward else None, "roles": roles}
+            "products": f.products(), "leading": leading, "like": like, "tied": sorted(tied),
+            "variables": op.type_variables, "types": op.type_combinations,
+            "gradient": op.backward.name if op.backward else None, "roles": roles}
 
 
 def python_table(functions):

@@ -146,7 +146,8 @@ class Op:
 
     def _types(self, types, dtype):
         bound = {t.type: types[t.name] for t in reversed(self.tensors) if t.name in types and t.type in self.variables}
-        first, rows = types[self.inputs[0].name], [dict(zip(self.variables, row)) for row in self.types]
+        first = next(types[t.name] for t in self.inputs if t.name in types)
+        rows = [dict(zip(self.variables, row)) for row in self.types]
         made = [v for v in self.variables if v not in bound and any(t.type == v for t in self.outputs)]
         takes = [v for v in made if any(row[v] == dtype for row in rows)]  # of several, those that dtype may be of
         for variable in made:
@@ -172,7 +173,7 @@ class Op:
                 elif add == 0 and symbol in several:
                     shape += several[symbol]
                 elif symbol in sizes or symbol in ones or shape or not optional:
-                    shape.append(sizes.get(symbol, 1) + add)
+                    shape.append(sizes.get(symbol, int(add <= 0)) + add)  # one, or none beside those always there
             made[tensor.name] = tuple(shape), bound.get(tensor.type, tensor.type)
         return made
 

@@ -151,7 +151,7 @@ def _folded(call, size, batched, arguments):
     if len(symbols) != 1:
         return None
     symbol, = symbols
-    if symbol in op.tied:
+    if any(alike.get(s, s) == symbol for s in op.tied):
         return None
     shown = [t for t in op.tensors if t.name in arguments or not t.is_in]
     if not any(symbol == alike.get(s, s) for t in shown for s, _, _ in t.dims[:-1]):
