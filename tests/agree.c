@@ -59,6 +59,13 @@ Test(agree, all_ops) {
     }
 }
 
+/* What once was beyond its bound, whatever the suite's seconds reach: weights that are lost as subnormal numbers. */
+Test(agree, weights_of_next_to_nothing) {
+    const check_options options = { .device = "cpu", .op = "tree_split_score", .isa = "all", .seed = 1, .only = "156" };
+    cr_assert(check_run(&options, &report), "%s", report.error);
+    cr_expect(report.op[0].count.passed > 0 && report.op[0].count.failed == 0);
+}
+
 /* Graphs hold addresses: windows placed once more stay where they are, though there is room elsewhere. */
 Test(agree, windows_stay) {
     enum { PAGE = 1 << 16, ROOM = 1 << 30 };
