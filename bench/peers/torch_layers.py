@@ -16,7 +16,7 @@ def found(module, name):
     try:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as why:
-        raise Unsupported(f"{module}.{name}, which is not there") from why
+        raise Unsupported(f"{module}.{name}: {why}") from why
 
 
 CONV = ("T", "B", "n", "d", "h", "w", "c", "cg", "k", "t", "r", "s", "o", "p", "q", "stride_d", "stride_h", "stride_w",
