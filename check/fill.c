@@ -157,16 +157,16 @@ static double count_value(const values *v, random_state *r) {
     return v->fill == FILL_INTEGERS ? 1 + (double)random_below(r, 2) : floor(exp2(random_between(r, 0, 40)));
 }
 
-/* "positive often" is that in half of the cases. */
-static bool fills_positive(problem *p, const trine_spec_tensor *spec) {
-    return fill_is(spec, "positive") && (strstr(spec->fill, " often") == NULL || random_chance(&p->random, 2));
+/* "positive often" and "unit often" are that in half of the cases. */
+static bool fills_often(problem *p, const trine_spec_tensor *spec, const char *word) {
+    return fill_is(spec, word) && (strstr(spec->fill, " often") == NULL || random_chance(&p->random, 2));
 }
 
 /* "positive", "unit", "flag" or anything, but what .fill orders in other words. */
 static void fill_values(problem *p, int tensor) {
     operand *o = &p->operand[tensor];
     const trine_spec_tensor *spec = p->plan->tensor[tensor].spec;
-    const bool positive = fills_positive(p, spec), unit = fill_is(spec, "unit");
+    const bool positive = fills_often(p, spec, "positive"), unit = fills_often(p, spec, "unit");
     const values v = choose_values(p, tensor);
     const bool off = fill_is(spec, "flag") && random_chance(&p->random, 2), count = positive && !is_float(v.dtype);
     for (int64_t k = 0; k < o->count; k++) {

@@ -44,7 +44,7 @@ typedef struct trine_spec_tensor {
      * an expression and a parameter, and a few that are not, which the op passes over;
      * "lengths SIZE TENSOR": up to SIZE, an expression, or if that tensor of offsets is given up to their differences;
      * "paged TABLE LENGTHS": anything, and in half of the cases NaN where none of the sequences is, whose pages TABLE
-     * names and LENGTHS ends; "positive"; "positive often": that in half of the cases; "unit": in [-1, 1]; "flag":
+     * names and LENGTHS ends; "positive"; "unit": in [-1, 1]; both with " often": that in half of the cases; "flag":
      * anything, 0 in half of the cases; "derived": by .prepare, from the other inputs; "saved", "positive saved": that
      * in half of the cases */
     const char *fill;

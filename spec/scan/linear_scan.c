@@ -32,7 +32,7 @@ const trine_spec trine_spec_linear_scan = {
                "none; last = y at the last step, h0 or 0 if there is no step; t from the end to the beginning with "
                "reverse; y = 0 behind the last of packed sequences",
     .source = "Qin et al. 2023 (HGRN), section 3; Zhu et al. 2024, section 3.3.1; Schulman et al. 2016, section 3",
-    .tensors = { TENSOR(x, IN, "T", "[b] t n"), TENSOR(g, IN, "T", "[b] t n", .fill = "unit"),
+    .tensors = { TENSOR(x, IN, "T", "[b] t n"), TENSOR(g, IN, "T", "[b] t n", .fill = "unit often"),
                  TENSOR(cu_seqlens, IN | OPTIONAL, "i32", "nseq+1", .fill = "offsets t"),
                  TENSOR(h0, IN | OPTIONAL, "f32", "[s] n"), TENSOR(y, OUT, "T", "[b] t n", .terms = "1"),
                  TENSOR(last, OUT | OPTIONAL, "f32", "[s] n", .terms = "1") },

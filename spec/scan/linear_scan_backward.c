@@ -40,7 +40,7 @@ const trine_spec trine_spec_linear_scan_backward = {
                "dh[b,t,j] y[b,t-1,j], at the first step with h0 for y, 0 if there is none; dh0 = g dh of the first "
                "step, dlast or 0 if there is no step; steps as in linear_scan, 0 behind the last sequence",
     .source = "the derivative of linear_scan's formula",
-    .tensors = { TENSOR(dy, IN, "T", "[b] t n"), TENSOR(g, IN, "T", "[b] t n", .fill = "unit"),
+    .tensors = { TENSOR(dy, IN, "T", "[b] t n"), TENSOR(g, IN, "T", "[b] t n", .fill = "unit often"),
                  TENSOR(y, IN, "T", "[b] t n"), TENSOR(cu_seqlens, IN | OPTIONAL, "i32", "nseq+1", .fill = "offsets t"),
                  TENSOR(h0, IN | OPTIONAL, "f32", "[s] n"), TENSOR(dlast, IN | OPTIONAL, "f32", "[s] n"),
                  TENSOR(dx, OUT, "T", "[b] t n", .terms = "1"), TENSOR(dg, OUT, "T", "[b] t n", .terms = "1"),
