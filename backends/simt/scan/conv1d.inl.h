@@ -41,15 +41,15 @@ DEVICE typename T::bits *conv_state(const simt_rows &rows, const conv_sequence &
     return (typename T::bits *)rows.data + q.number * rows.batch + row * rows.row + channel;
 }
 
-/* A channel's taps, the newest step's first, and what they meet: element m is that of m steps before. */
-struct conv_line {
-    float tap[CONV_MOST], x[CONV_MOST], bias;
+/* A channel's taps, up to MOST, the newest step's first, and what they meet: element m is that of m steps before. */
+template <int MOST> struct conv_line {
+    float tap[MOST], x[MOST], bias;
     int count, k; /* of those that there are */
 
     template <class W, class Params> DEVICE void begin(const Params &p, int64_t channel) {
         k = p.k, count = 0;
 #pragma unroll
-        for (int m = 0; m < CONV_MOST; m++)
+        for (int m = 0; m < MOST; m++)
             tap[m] = m < k ? load_one<W>(p.weight.data, channel * p.weight.row + k - 1 - m) : 0.0f;
         bias = p.bias ? load_one<W>(p.bias, channel) : 0.0f;
     }
@@ -59,7 +59,7 @@ struct conv_line {
     DEVICE void fill(const Params &p, const conv_sequence &q, int64_t t, int64_t channel) {
         const bool state = p.x0.data && q.number < p.shape.count;
 #pragma unroll
-        for (int m = 0; m < CONV_MOST - 1; m++) {
+        for (int m = 0; m < MOST - 1; m++) {
             const int64_t at = t - 1 - m;
             x[m] = 0;
             if (m >= k - 1) continue;
@@ -71,17 +71,21 @@ struct conv_line {
         count = state || t >= k ? k : (int)t;
     }
 
-    DEVICE void push(float newest) {
+    DEVICE void shift(float newest) {
 #pragma unroll
-        for (int m = CONV_MOST - 1; m > 0; m--) x[m] = x[m - 1];
+        for (int m = MOST - 1; m > 0; m--) x[m] = x[m - 1];
         x[0] = newest;
+    }
+    DEVICE void push(float newest) {
+        shift(newest);
         count += count < k;
     }
 
-    DEVICE float sum() const {
+    DEVICE float sum() const { return sum(count); }
+    DEVICE float sum(int count) const {
         float z = bias;
 #pragma unroll
-        for (int m = 0; m < CONV_MOST; m++)
+        for (int m = 0; m < MOST; m++)
             if (m < count) z = fused(tap[m], x[m], z);
         return z;
     }

@@ -10,7 +10,7 @@ template <class T, class W>
 DEVICE void conv1d_causal_rows(const conv_params &p, int64_t row, int64_t channel, bool astray) {
     conv_sequence q = conv_sequence_at(p.shape, astray ? 0 : row);
     typename T::bits x[CONV_ROWS];
-    conv_line line;
+    conv_line<CONV_MOST> line;
     line.begin<W>(p, channel);
     const int64_t batch = row / p.shape.t, step = row - batch * p.shape.t;
     int64_t at_batch = batch, at_step = step;

@@ -50,7 +50,7 @@ static trine_status launch(const trine_call *call) {
     const conv_backward_params p = params_of(call);
     const trine_dtype type = call->type[CONV1D_CAUSAL_BACKWARD_TYPE_T],
                       of_weight = call->type[CONV1D_CAUSAL_BACKWARD_TYPE_W];
-    const simt_function parts = { .step = "parts", .type = { type, of_weight } },
+    const simt_function parts = { .step = p.k <= CONV_FEW ? "few" : "parts", .type = { type, of_weight } },
                         starts = { .step = "starts", .type = { type, of_weight } },
                         finish = { .step = "finish", .type = { of_weight } };
     const int64_t sums = p.k + (p.dbias != NULL);

@@ -7,16 +7,16 @@
 #include "conv1d.inl.h"
 #include "backends/simt/core/math.h"
 
-template <class T, class W> struct conv_gradient {
+template <class T, class W, int MOST> struct conv_gradient {
     const conv_backward_params &p;
     const int64_t channel;
-    conv_line line;
-    float weight[CONV_MOST], dz[CONV_MOST], sum[CONV_MOST], total; /* dz: of m steps before, as line's x */
+    conv_line<MOST> line;
+    float weight[MOST], dz[MOST], sum[MOST], total; /* dz: of m steps before, as line's x */
 
     DEVICE conv_gradient(const conv_backward_params &params, int64_t at) : p(params), channel(at), total(0) {
-        line.begin<W>(p, channel);
+        line.template begin<W>(p, channel);
 #pragma unroll
-        for (int i = 0; i < CONV_MOST; i++) {
+        for (int i = 0; i < MOST; i++) {
             weight[i] = i < p.k ? load_one<W>(p.weight.data, channel * p.weight.row + i) : 0.0f;
             dz[i] = sum[i] = 0;
         }
@@ -24,66 +24,100 @@ template <class T, class W> struct conv_gradient {
 
     DEVICE void push(float slope) {
 #pragma unroll
-        for (int m = CONV_MOST - 1; m > 0; m--) dz[m] = dz[m - 1];
+        for (int m = MOST - 1; m > 0; m--) dz[m] = dz[m - 1];
         dz[0] = slope;
+    }
+
+    /* The slope at the newest of `count` inputs, from the gradient of what comes out there. */
+    DEVICE float slope(float dy, int count) const {
+        if (!p.silu) return dy;
+        const float z = line.sum(count);
+        const logistic s = logistic_of(z);
+        return dy * (s.of * fused(z, s.of_minus, 1.0f));
+    }
+    DEVICE void add(float dz, int count) {
+        total += dz;
+#pragma unroll
+        for (int m = 0; m < MOST; m++)
+            if (m < count) sum[m] = fused(dz, line.x[m], sum[m]);
     }
 
     /* One more step, which is the part's own or not. */
     DEVICE void step(float dy, float x, bool own) {
         line.push(x);
-        if (p.silu) {
-            const float z = line.sum();
-            const logistic s = logistic_of(z);
-            dy *= s.of * fused(z, s.of_minus, 1.0f);
-        }
-        push(dy);
-        if (!own) return;
-        total += dy;
-#pragma unroll
-        for (int m = 0; m < CONV_MOST; m++)
-            if (m < line.count) sum[m] = fused(dy, line.x[m], sum[m]);
+        push(slope(dy, line.count));
+        if (own) add(dz[0], line.count);
     }
 
     /* The sum of taps times slopes, the newest being that of step t; only steps 0 .. steps-1 are there. */
     DEVICE float input(int64_t t, int64_t steps) const {
         float dx = 0;
 #pragma unroll
-        for (int m = 0; m < CONV_MOST; m++)
+        for (int m = 0; m < MOST; m++)
             if (m < p.k && t - m >= 0 && t - m < steps) dx = fused(weight[m], dz[m], dx);
         return dx;
     }
 
-    /* Steps first .. end-1 of a sequence. */
-    DEVICE void steps(const conv_sequence &q, int64_t first, int64_t end) {
+    /* Step t of a sequence, of which `first` is the first that the thread finds dx of. */
+    DEVICE void step_at(const conv_sequence &q, int64_t t, int64_t first, bool own) {
+        const int64_t done = t - p.k + 1;
+        step(T::get(*conv_at<T>(p.dy, q, t, channel)), T::get(*conv_at<T>(p.x, q, t, channel)), own);
+        if (done >= first) *conv_at<T>(p.dx, q, done, channel) = T::put(input(t, q.steps));
+    }
+
+    /* Own steps t .. end-1, all of whose taps meet a step that is there and whose dx is the thread's. */
+    DEVICE void inner(const conv_sequence &q, int64_t t, int64_t end) {
         struct terms {
             typename T::bits dy, x;
         };
-        const int64_t behind = end + p.k - 1, stop = behind < q.steps ? behind : q.steps;
-        line.fill<T>(p, q, first, channel);
-        scan_each(
-            stop - first,
-            [&](int64_t i) {
-                return terms{ *conv_at<T>(p.dy, q, first + i, channel), *conv_at<T>(p.x, q, first + i, channel) };
-            },
-            [&](int64_t i, const terms &in) {
-                const int64_t t = first + i, done = t - p.k + 1;
-                step(T::get(in.dy), T::get(in.x), t < end);
-                if (done >= first) *conv_at<T>(p.dx, q, done, channel) = T::put(input(t, q.steps));
+        scan_line<typename T::bits> dy = { conv_at<T>(p.dy, q, t, channel), p.dy.row },
+                                    x = { conv_at<T>(p.x, q, t, channel), p.x.row },
+                                    dx = { conv_at<T>(p.dx, q, t - p.k + 1, channel), p.dx.row };
+        const int k = line.count = p.k;
+        scan_each<SCAN_FEW_AHEAD, true>(
+            end - t, [&]() { return terms{ dy.next(), x.next() }; },
+            [&](const terms &in) {
+                line.shift(T::get(in.x));
+                push(slope(T::get(in.dy), k));
+                add(dz[0], k);
+                float sum = 0;
+#pragma unroll
+                for (int m = 0; m < MOST; m++)
+                    if (m < k) sum = fused(weight[m], dz[m], sum);
+                dx.next() = T::put(sum);
             });
-        for (int64_t t = stop; t < behind; t++) {
+    }
+
+    /* Steps first .. end-1 of a sequence. */
+    DEVICE void steps(const conv_sequence &q, int64_t first, int64_t end) {
+        const int64_t behind = end + p.k - 1, stop = behind < q.steps ? behind : q.steps;
+        line.template fill<T>(p, q, first, channel);
+        int64_t t = first;
+#pragma unroll 1
+        for (; t < stop; t++) {
+            if constexpr (MOST == CONV_FEW) {
+                if (t == first + p.k - 1 && t < end) {
+                    inner(q, t, end);
+                    t = end - 1;
+                    continue;
+                }
+            }
+            step_at(q, t, first, t < end);
+        }
+        for (; t < behind; t++) {
             push(0);
             if (t - p.k + 1 >= first) *conv_at<T>(p.dx, q, t - p.k + 1, channel) = T::put(input(t, q.steps));
         }
     }
 };
 
-template <class T, class W> DEVICE void conv_parts(const conv_backward_params &p) {
+template <class T, class W, int MOST> DEVICE void conv_parts(const conv_backward_params &p) {
     const int64_t part = block_index() / p.shape.tiles,
                   channel = (block_index() - part * p.shape.tiles) * SCAN_THREADS + thread_index();
     const bool astray = scan_astray(p.shape);
     if (channel >= p.shape.n) return;
     const int64_t begin = part * p.part_rows, end = begin + p.part_rows < p.rows ? begin + p.part_rows : p.rows;
-    conv_gradient<T, W> g(p, channel);
+    conv_gradient<T, W, MOST> g(p, channel);
     for (int64_t row = begin; row < end;) {
         const conv_sequence q =
             astray ? conv_sequence{ p.shape.count, 0, 0, p.shape.t } : conv_sequence_at(p.shape, row);
@@ -97,7 +131,7 @@ template <class T, class W> DEVICE void conv_parts(const conv_backward_params &p
     }
     float *const sums = p.sums + part * (p.k + 1) * p.shape.n + channel;
 #pragma unroll
-    for (int m = 0; m < CONV_MOST; m++)
+    for (int m = 0; m < MOST; m++)
         if (m < p.k) sums[(p.k - 1 - m) * p.shape.n] = astray ? not_a_number() : g.sum[m];
     sums[p.k * p.shape.n] = astray ? not_a_number() : g.total;
 }
@@ -108,7 +142,7 @@ template <class T, class W> DEVICE void conv_starts(const conv_backward_params &
     const bool astray = scan_astray(p.shape);
     if (channel >= p.shape.n) return;
     const conv_sequence q = astray ? conv_sequence{ number, 0, 0, 0 } : conv_sequence_of(p.shape, number);
-    conv_gradient<T, W> g(p, channel);
+    conv_gradient<T, W, CONV_MOST> g(p, channel);
     g.line.template fill<T>(p, q, 0, channel);
     for (int t = 0; t < p.k - 1; t++) {
         if (t < q.steps)
@@ -134,7 +168,10 @@ template <class W> DEVICE void conv_finish(const conv_backward_params &p) {
 }
 
 #define CONV_ENTRIES(T, W) \
-    ENTRY(conv1d_causal_backward_parts_##T##_##W, SCAN_THREADS, conv_backward_params) { conv_parts<T, W>(p); } \
+    ENTRY(conv1d_causal_backward_parts_##T##_##W, SCAN_THREADS, conv_backward_params) { \
+        conv_parts<T, W, CONV_MOST>(p); \
+    } \
+    ENTRY(conv1d_causal_backward_few_##T##_##W, SCAN_THREADS, conv_backward_params) { conv_parts<T, W, CONV_FEW>(p); } \
     ENTRY(conv1d_causal_backward_starts_##T##_##W, SCAN_THREADS, conv_backward_params) { conv_starts<T, W>(p); }
 #define CONV_FINISH(W) \
     ENTRY(conv1d_causal_backward_finish_##W, SCAN_THREADS, conv_backward_params) { conv_finish<W>(p); }

@@ -3,10 +3,10 @@
 #include "scan_host.h"
 #include "spec/places/linear_scan.h"
 
-static trine_status launch(const trine_call *call) {
+static linear_scan_params params_of(const trine_call *call) {
     const trine_linear_scan_args *args = call->args;
     const int64_t *dim = call->dim;
-    const linear_scan_params p = {
+    linear_scan_params p = {
         .shape = scan_shape_of(call, LINEAR_SCAN_CU_SEQLENS, dim[LINEAR_SCAN_DIM_B], dim[LINEAR_SCAN_DIM_T],
                                dim[LINEAR_SCAN_DIM_N], dim[LINEAR_SCAN_DIM_NSEQ], args->reverse),
         .x = simt_rows_of(call, LINEAR_SCAN_X),
@@ -15,15 +15,24 @@ static trine_status launch(const trine_call *call) {
         .y = simt_rows_of(call, LINEAR_SCAN_Y),
         .last = simt_rows_of(call, LINEAR_SCAN_LAST),
     };
-    const simt_function function = { .type = { call->type[LINEAR_SCAN_TYPE_T] } };
-    return simt_launch(call, &function, scan_blocks(&p.shape), SCAN_THREADS, &p, sizeof p);
+    scan_cut(&p.shape);
+    return p;
+}
+
+static size_t workspace(const trine_call *call) {
+    const linear_scan_params p = params_of(call);
+    return scan_workspace(&p.shape);
+}
+
+static trine_status launch(const trine_call *call) {
+    linear_scan_params p = params_of(call);
+    scan_place_carried(&p.shape, call->workspace);
+    return scan_launch(call, &p.shape, call->type[LINEAR_SCAN_TYPE_T], &p, sizeof p);
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     (void)call;
-    trine_kernel_edge(edges, LINEAR_SCAN_DIM_N, SCAN_THREADS);
-    trine_kernel_edge(edges, LINEAR_SCAN_DIM_T, SCAN_AHEAD);
-    trine_kernel_edge(edges, LINEAR_SCAN_DIM_T, 2 * SCAN_AHEAD);
+    scan_edges(edges, LINEAR_SCAN_DIM_N, LINEAR_SCAN_DIM_T);
 }
 
-SIMT_KERNELS(linear_scan) = { { .name = SIMT_NAME, .launch = launch, .edges = edges }, { 0 } };
+SIMT_KERNELS(linear_scan) = { { .name = SIMT_NAME, .workspace = workspace, .launch = launch, .edges = edges }, { 0 } };

@@ -1,34 +1,72 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* linear_scan on devices: a thread has a channel of a sequence, and takes its steps one after the other.
+/* linear_scan on devices: a thread has a channel of a sequence, or of a chunk of its steps, and takes the steps one
+ * after the other. Chunks are looked at twice: for what they do to any state, and then from the state that they begin
+ * with.
  *
  * NOTES. Floor: x and g once, y once, and so it is where there are channels enough. */
 #include "scan.inl.h"
 
-template <class T> DEVICE void linear_scan(const linear_scan_params &p) {
-    const scan_task a = scan_task_of(p.shape);
+template <class T> struct linear_scan_terms {
+    using Bits = typename T::bits;
+    scan_line<Bits> x, g, next_x, next_g;
+    float h0;
+    bool alone; /* the first step has nothing before it */
+
+    DEVICE linear_scan_terms(const linear_scan_params &p, const scan_task &a)
+        : x(scan_line_of<T>(p.shape, a, p.x)), g(scan_line_of<T>(p.shape, a, p.g)) {
+        const float *from = scan_state(a, p.h0);
+        alone = from == nullptr;
+        h0 = from ? *from : 0.0f;
+    }
+    static DEVICE float get(Bits b) { return T::get(b); }
+    DEVICE float gate(int64_t k) const { return alone && k == 0 ? 0.0f : T::get(g[k]); }
+    DEVICE float term(int64_t k) const { return T::get(x[k]); }
+    DEVICE void start(int64_t k) { next_x = x.from(k), next_g = g.from(k); }
+    DEVICE Bits next_gate() { return next_g.next(); }
+    DEVICE Bits next_term() { return next_x.next(); }
+};
+
+template <class T, int AHEAD> DEVICE void linear_scan(const linear_scan_params &p) {
+    using Terms = linear_scan_terms<T>;
+    const scan_task a = scan_task_of(p.shape, p.shape.chunks);
     if (!a.there) return;
     if (a.room) {
         scan_clear<T>(p.shape, a, p.y);
         return;
     }
-    struct terms {
-        typename T::bits x, g;
+    struct loaded {
+        typename T::bits gate, term;
     };
-    const auto x = scan_line_of<T>(p.shape, a, p.x), g = scan_line_of<T>(p.shape, a, p.g),
-               y = scan_line_of<T>(p.shape, a, p.y);
-    const float *const h0 = scan_state(a, p.h0);
+    Terms terms(p, a);
+    auto y = scan_line_of<T>(p.shape, a, p.y).from(a.from);
     float *const last = scan_state(a, p.last);
-    float h = h0 ? *h0 : 0.0f;
-    const bool alone = h0 == nullptr;
-    scan_each(
-        a.steps, [&](int64_t k) { return terms{ x[k], g[k] }; },
-        [&](int64_t k, const terms &in) {
-            h = fused(alone && k == 0 ? 0.0f : T::get(in.g), h, T::get(in.x));
-            y[k] = T::put(h);
+    float h = scan_start(p.shape, a, terms.h0);
+    if (a.from < a.to) {
+        h = fused(terms.gate(a.from), h, terms.term(a.from));
+        y.next() = T::put(h);
+    }
+    terms.start(a.from + 1);
+    scan_each<AHEAD, true>(
+        a.to - a.from - 1, [&]() { return loaded{ terms.next_gate(), terms.next_term() }; },
+        [&](const loaded &in) {
+            h = fused(T::get(in.gate), h, T::get(in.term));
+            y.next() = T::put(h);
         });
-    if (last) *last = a.astray ? not_a_number() : h;
+    if (last && a.ends()) *last = a.astray ? not_a_number() : h;
 }
 
-ENTRY(linear_scan_f32, SCAN_THREADS, linear_scan_params) { linear_scan<f32>(p); }
-ENTRY(linear_scan_bf16, SCAN_THREADS, linear_scan_params) { linear_scan<bf16>(p); }
-ENTRY(linear_scan_f16, SCAN_THREADS, linear_scan_params) { linear_scan<f16>(p); }
+template <class T> DEVICE void linear_scan_ends(const linear_scan_params &p) {
+    const scan_task a = scan_task_of(p.shape, p.shape.chunks);
+    if (a.there && a.from < a.to) scan_end(p.shape, a, linear_scan_terms<T>(p, a));
+}
+
+template <class T> DEVICE void linear_scan_starts(const linear_scan_params &p) {
+    const scan_task a = scan_task_of(p.shape, 1);
+    if (!a.there) return;
+    const linear_scan_terms<T> terms(p, a);
+    scan_starts(p.shape, a, terms, terms.h0);
+}
+
+SCAN_ENTRIES(linear_scan, f32)
+SCAN_ENTRIES(linear_scan, bf16)
+SCAN_ENTRIES(linear_scan, f16)
