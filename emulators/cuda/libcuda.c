@@ -403,6 +403,23 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuui
     return chip != NULL && chip->hopper ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
+CUresult cuTensorMapEncodeIm2col(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *data,
+                                 const cuuint64_t *shape, const cuuint64_t *strides, const int *lower, const int *upper,
+                                 cuuint32_t channels, cuuint32_t pixels, const cuuint32_t *steps,
+                                 CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                 CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+    (void)map, (void)type, (void)interleave, (void)swizzle, (void)promotion, (void)fill;
+    const stub_chip *chip = stub_chip_chosen();
+    MAY_FAIL(cuTensorMapEncodeIm2col);
+    if (chip == NULL || !chip->hopper) return CUDA_ERROR_NOT_SUPPORTED;
+    bool valid = rank == 4 && (uintptr_t)data % 16 == 0 && channels <= 256 && pixels <= 1024;
+    for (int d = 0; d < 3; d++) valid = valid && shape[d] > 0 && strides[d] % 16 == 0 && strides[d] < 1ULL << 40;
+    for (int d = 0; d < 2; d++)
+        valid = valid && lower[d] >= -128 && lower[d] < 128 && upper[d] >= -128 && upper[d] < 128 && steps[1 + d] > 0 &&
+                steps[1 + d] <= 8 && (int64_t)shape[1 + d] + upper[d] > lower[d];
+    return valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
     MAY_FAIL(cuThreadExchangeStreamCaptureMode);
     *mode = CU_STREAM_CAPTURE_MODE_GLOBAL;

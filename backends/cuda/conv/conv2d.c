@@ -1,10 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conv2d on CUDA devices: the host side. */
 #include "backends/simt/conv/conv2d_host.h"
+#include "conv2d_sm90_host.h"
 #include "conv_mma_host.h"
+#include "conv_sm90_host.h"
 
 CONV_FORWARD_MMA_OF(CONV2D)
 
-SIMT_KERNELS(conv2d) = {
-    CONV_FORWARD_DEPTHWISE, CONV_FORWARD_MMA("", 0, 0), CONV_FORWARD_TILES, CONV_FORWARD_MMA_EACH, { 0 }
-};
+#define SM90(text, columns, slices) \
+    { .name = SIMT_NAME "_sm90" text, \
+      .refuse = conv2d_sm90_refuse, \
+      .workspace = conv2d_sm90_workspace, \
+      .launch = conv2d_sm90_launch, \
+      .self = &(const conv_sm90_choice){ columns, slices }, \
+      .edges = conv2d_sm90_edges }
+
+SIMT_KERNELS(conv2d) = { CONV_FORWARD_DEPTHWISE,     SM90("", 0, 0),
+                         CONV_FORWARD_MMA("", 0, 0), CONV_FORWARD_TILES,
+                         CONV_FORWARD_MMA_EACH,      SM90("_256", 256, 1),
+                         SM90("_128", 128, 1),       SM90("_64", 64, 1),
+                         SM90("_64_sliced", 64, 3),  { 0 } };

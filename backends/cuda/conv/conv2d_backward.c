@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conv2d_backward on CUDA devices: the host side. */
 #include "backends/simt/conv/conv2d_backward_host.h"
+#include "conv2d_backward_sm90_host.h"
 #include "conv_mma_host.h"
 
 /* Its ways, and what is chosen. */
@@ -60,6 +61,29 @@ static const char *mma_refuse(const trine_call *call) {
                                                                           : NULL;
 }
 
+/* ------------------------------------------------------------------------------ the gradient by x by warpgroups */
+
+typedef struct sm90_way {
+    mma_way mma; /* of the weights */
+    int columns, slices;
+} sm90_way;
+
+static const sm90_way *sm90_of(const trine_call *call) { return call->self; }
+static void sm90_set_dx(const trine_call *call, conv_params *p) {
+    conv2d_backward_sm90_set(call, sm90_of(call)->columns, sm90_of(call)->slices, p);
+}
+static trine_status sm90_dx(const trine_call *call, conv_params *p) {
+    return conv2d_backward_sm90_dx(call, sm90_of(call)->columns, sm90_of(call)->slices, p);
+}
+static const char *sm90_refuse(const trine_call *call) {
+    const conv_call c = backward_call_of(call);
+    const trine_tensor *dx = trine_call_given(call, CONV2D_BACKWARD_DX);
+    const char *const why = mma_refuse(call);
+    if (why != NULL || dx == NULL) return why != NULL ? why : "there is no gradient by x";
+    const conv_params p = conv_params_of(&c, dx, NULL);
+    return conv2d_backward_sm90_refuse(call, sm90_of(call)->columns, sm90_of(call)->slices, &p);
+}
+
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     (void)call;
     trine_kernel_edge(edges, CONV2D_BACKWARD_DIM_K, CONV_FEW);
@@ -76,12 +100,23 @@ static void edges(const trine_call *call, trine_kernel_edges *edges) {
                     ((const mma_way){ { mma_set_dx, mma_dx, mma_set_weights, mma_weights }, { tile, slices } }), \
                     edges)
 
+#define SM90(text, columns, slices) \
+    BACKWARD_KERNEL( \
+        "_sm90" text, sm90_refuse, \
+        ((const sm90_way){ { { sm90_set_dx, sm90_dx, mma_set_weights, mma_weights }, { 0, 0 } }, columns, slices }), \
+        edges)
+
 /* By prediction, and each tile, with and without slices, for TRINE_KERNEL. */
 SIMT_KERNELS(conv2d_backward) = { BACKWARD_DEPTHWISE,
+                                  SM90("", 0, 0),
                                   MMA("", 0, 0),
                                   BACKWARD_TILES,
                                   MMA("_128x128", 1, 1),
                                   MMA("_64x64", 2, 1),
                                   MMA("_64x64_sliced", 2, 3),
                                   MMA("_128x128_sliced", 1, 2),
+                                  SM90("_256", 256, 1),
+                                  SM90("_128", 128, 1),
+                                  SM90("_64", 64, 1),
+                                  SM90("_64_sliced", 64, 3),
                                   { 0 } };

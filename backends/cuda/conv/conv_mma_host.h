@@ -45,6 +45,7 @@ typedef struct conv_mma_sizes {
 typedef struct conv_mma_plan {
     const conv_mma_tile *tile;
     int64_t slices;
+    double seconds;
 } conv_mma_plan;
 
 /* Predicted seconds of an H200, but for what all plans have alike: blocks in turns on SMs, which are slower with fewer
@@ -65,19 +66,18 @@ static inline conv_mma_plan conv_mma_plan_of(const trine_call *call, const conv_
                                              const conv_mma_sizes *s) {
     const int shared = ((const cuda_device *)call->device)->shared, units = simt_units(call) > 0 ? simt_units(call) : 1;
     const int64_t steps = simt_blocks(s->depth, CONV_MMA_STEP);
-    conv_mma_plan best = { NULL, 1 };
-    double least = 0;
+    conv_mma_plan best = { NULL, 1, 0 };
     for (int i = 0; i < s->tiles; i++) {
         const conv_mma_tile *t = &conv_mma_tiles[i];
         if (CONV_MMA_BYTES(t->rows, t->columns) + s->table * CONV_MMA_TABLE(t->rows) > shared) continue;
         if (choice->tile > 0 && choice->tile != i + 1) continue;
         if (choice->tile > 0)
-            return (conv_mma_plan){ t, choice->slices < steps ? choice->slices : steps > 0 ? steps : 1 };
+            return (conv_mma_plan){ t, choice->slices < steps ? choice->slices : steps > 0 ? steps : 1, 0 };
         for (int64_t slices = 1; slices <= CONV_SLICES; slices *= 2) {
             if (slices > 1 && steps / slices < CONV_MMA_LEAST) break;
             const double seconds = conv_mma_seconds(s, t, slices, units);
-            if (best.tile != NULL && seconds >= least) continue;
-            best = (conv_mma_plan){ t, slices }, least = seconds;
+            if (best.tile != NULL && seconds >= best.seconds) continue;
+            best = (conv_mma_plan){ t, slices, seconds };
         }
     }
     return best;

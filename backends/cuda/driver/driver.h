@@ -30,6 +30,7 @@
     ENTRY(LaunchKernelEx) \
     ENTRY(OccupancyMaxActiveClusters) \
     ENTRY(TensorMapEncodeTiled) \
+    ENTRY(TensorMapEncodeIm2col) \
     ENTRY(ThreadExchangeStreamCaptureMode) \
     ENTRY(StreamCreate) \
     ENTRY(StreamDestroy) \

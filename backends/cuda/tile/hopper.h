@@ -130,6 +130,17 @@ DEVICE void copy_box_to(uint16_t blocks, uint32_t to, const tensor_map *map, uin
                  : "memory");
 }
 
+/* Of patches (cuda_map_encode_patches) those positions that follow one which begins at (w, h) of image n, channels from
+ * `channel` on, at the tap that is so far from the first. */
+DEVICE void copy_patches(uint32_t to, const tensor_map *map, uint32_t barrier, int channel, int w, int h, int n,
+                         int far_w, int far_h) {
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%3, "
+                 "%4, %5, %6}], [%2], {%7, %8};" ::"r"(to),
+                 "l"(map), "r"(barrier), "r"(channel), "r"(w), "r"(h), "r"(n), "h"((uint16_t)far_w),
+                 "h"((uint16_t)far_h)
+                 : "memory");
+}
+
 /* Shared memory written by threads is seen by the copies that one of them starts after a barrier. */
 DEVICE void copies_see() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 /* Until at most N of the thread's boxes are still to be read from shared memory. */
