@@ -1,29 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pool2d on devices: a thread has a window of a channel.
+/* pool2d on devices: a thread has a window of 16 bytes of channels.
  *
- * NOTES. Floor: x once, y once; windows that overlap are read from the caches. */
+ * NOTES. Floor: x once, y once, and indices, four times as long as y in 16 bits; windows that overlap are read from the
+ * caches. */
 #include "pool.inl.h"
 
-template <class T> DEVICE void pool2d(const pool_params &p) {
-    using value = typename conv_summed<T>::type;
-    const int64_t number = block_index() * SIMT_THREADS + thread_index();
-    if (number >= p.n * p.h.out * p.w.out * p.c) return;
-    const pool_place at(p, number, p.h.out, p.w.out);
-    const pool_part h(p.h, at.h), w(p.w, at.w);
-    const int64_t image = at.n * p.x.n + at.c * p.x.c;
-    int64_t best = -1;
-    value y = 0;
+template <class T, class Numbers> DEVICE void pool2d_of(const pool_params &p) {
+    using channels = pool_channels<T>;
+    using bits = typename T::bits;
+    using value = typename channels::value;
+    using number = typename Numbers::number;
+    enum { V = channels::V };
+    const int64_t own = block_index() * SIMT_THREADS + thread_index();
+    if (own >= p.windows) return;
+    const pool_place<Numbers> at(p, own, p.h.out, p.w.out);
+    const pool_part<Numbers> h(p.h, at.h), w(p.w, at.w);
+    const int count = channels::count(p, at.piece);
+    const bits *const image = channels::image(p.x, at.n, at.piece);
+    number best[V];
+    value y[V];
     if (p.kind == TRINE_POOL2D_MAX) {
-        best = pool_largest<T>(p, image, h, w, &y);
+        const number wide = (number)p.w.in.by;
+        channels::template largest<Numbers>(y, best, p, image, count, h, w, h.first * wide + w.first,
+                                            (number)p.h.dilation.by * wide, (number)p.w.dilation.by);
     } else {
-        for (int64_t i = 0; i < h.count; i++)
-            for (int64_t j = 0; j < w.count; j++)
-                y += T::get(((const typename T::bits *)p.x.data)[image + (h.first + i * p.h.dilation) * p.x.h +
-                                                                 (w.first + j * p.w.dilation) * p.x.w]);
-        y = y / pool_over<value>(p, h, w);
+#pragma unroll
+        for (int e = 0; e < V; e++) y[e] = 0, best[e] = -1;
+#pragma unroll 1
+        for (number i = 0; i < h.count; i++) {
+            const bits *from = image + (h.first + i * p.h.dilation.by) * p.x.h + w.first * p.x.w;
+            for (number j = 0; j < w.count; j++, from += p.w.dilation.by * p.x.w) {
+                value x[V];
+                channels::load(x, from, p.x, count);
+#pragma unroll
+                for (int e = 0; e < V; e++) y[e] += x[e];
+            }
+        }
+        const value over = pool_over<value>(p, h, w);
+#pragma unroll
+        for (int e = 0; e < V; e++) y[e] = y[e] / over;
     }
-    ((typename T::bits *)p.y.data)[at.in(p.y)] = T::put(y);
-    if (p.other.data) ((int64_t *)p.other.data)[at.in(p.other)] = best;
+    channels::store(channels::image(p.y, at.n, at.piece) + at.h * p.y.h + at.w * p.y.w, y, p.y, count);
+    if (!p.other.data) return;
+    const pool_view &v = p.other;
+    int64_t *const to = (int64_t *)v.data + at.n * v.n + at.h * v.h + at.w * v.w + at.piece * V * v.c;
+    if (v.whole)
+#pragma unroll
+        for (int e = 0; e < V; e += 2) *(packed<int64_t, 2> *)(to + e) = { { best[e], best[e + 1] } };
+    else
+#pragma unroll
+        for (int e = 0; e < V; e++)
+            if (e < count) to[e * v.c] = best[e];
+}
+
+template <class T> DEVICE void pool2d(const pool_params &p) {
+    if (p.narrow)
+        pool2d_of<T, pool_short>(p);
+    else
+        pool2d_of<T, pool_long>(p);
 }
 
 ENTRY(pool2d_f32, SIMT_THREADS, pool_params) { pool2d<f32>(p); }

@@ -1,56 +1,132 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pool2d_backward on devices: a thread has an element of x, and looks at all windows that hold it; of each it finds the
- * largest anew.
+/* pool2d_backward on devices: a thread has 16 bytes of channels of a place, and adds up what the windows over it give.
+ * Of the largest, a launch before has written which tap of each window that is.
  *
- * NOTES. Floor: x and dy once, dx once; what windows share is read from the caches. */
+ * NOTES. Floor: dy once, dx once; of the largest x once too, and a number for each element of dy written and read. What
+ * windows share is read from the caches. */
 #include "pool.inl.h"
 
 /* Windows [first, last) that may hold place `at`. */
-struct pool_windows {
-    int64_t first, last;
+template <class Numbers> struct pool_windows {
+    using number = typename Numbers::number;
+    number first, last;
 
-    DEVICE pool_windows(const pool_axis &a, int64_t at) {
-        const int64_t end = at + a.pad, start = end - (a.kernel - 1) * a.dilation;
-        first = start > 0 ? floor_quotient(start + a.stride - 1, a.stride) : 0;
-        const int64_t behind = floor_quotient(end, a.stride) + 1;
-        last = behind < a.out ? behind : a.out;
+    DEVICE pool_windows(const pool_axis &a, number at) {
+        const number out = (number)a.out.by, end = at + (number)a.pad,
+                     start = end - ((number)a.kernel - 1) * (number)a.dilation.by;
+        first = start > 0 ? Numbers::over(start + (number)a.stride.by - 1, a.stride) : 0;
+        const number behind = Numbers::over(end, a.stride) + 1;
+        last = behind < out ? behind : out;
     }
 };
 
-DEVICE bool pool_holds(const pool_axis &a, const pool_part &part, int64_t at) {
-    const int64_t far = at - part.first;
-    if (far < 0) return false;
-    const int64_t tap = floor_quotient(far, a.dilation);
-    return tap * a.dilation == far && tap < part.count;
+/* The tap of window `window`, one of those, that is at place `at`; -1: none. */
+template <class Numbers>
+DEVICE typename Numbers::number pool_tap(const pool_axis &a, typename Numbers::number window,
+                                         typename Numbers::number at) {
+    using number = typename Numbers::number;
+    const number far = at + (number)a.pad - window * (number)a.stride.by, tap = Numbers::over(far, a.dilation);
+    return tap * (number)a.dilation.by == far ? tap : -1;
 }
 
-template <class T> DEVICE void pool2d_backward(const pool_params &p) {
-    using value = typename conv_summed<T>::type;
-    const int64_t number = block_index() * SIMT_THREADS + thread_index();
-    if (number >= p.n * p.h.in * p.w.in * p.c) return;
-    const pool_place at(p, number, p.h.in, p.w.in);
-    const pool_windows down(p.h, at.h), right(p.w, at.w);
-    const int64_t image = at.n * p.x.n + at.c * p.x.c, own = at.h * p.w.in + at.w;
-    const typename T::bits *const dy = (const typename T::bits *)p.y.data + at.n * p.y.n + at.c * p.y.c;
-    value sum = 0;
-    for (int64_t i = down.first; i < down.last; i++) {
-        const pool_part h(p.h, i);
-        if (!pool_holds(p.h, h, at.h)) continue;
-        for (int64_t j = right.first; j < right.last; j++) {
-            const pool_part w(p.w, j);
-            if (!pool_holds(p.w, w, at.w)) continue;
-            const value term = T::get(dy[i * p.y.h + j * p.y.w]);
-            value most;
-            if (p.kind != TRINE_POOL2D_MAX)
-                sum += term / pool_over<value>(p, h, w);
-            else if (pool_largest<T>(p, image, h, w, &most) == own)
-                sum += term;
+/* A thread's codes of a window, and those of a place's channels that have this tap. */
+template <class Code, int V, class Number>
+DEVICE void pool_put_codes(void *codes, int64_t piece, const Number (&x)[V]) {
+    packed<Code, V> raw;
+#pragma unroll
+    for (int e = 0; e < V; e++) raw.v[e] = (Code)x[e];
+    ((packed<Code, V> *)codes)[piece] = raw;
+}
+template <class Code, int V> DEVICE uint32_t pool_with_code(const void *codes, int64_t piece, int64_t tap) {
+    const packed<Code, V> raw = ((const packed<Code, V> *)codes)[piece];
+    uint32_t with = 0;
+#pragma unroll
+    for (int e = 0; e < V; e++) with |= (uint32_t)(raw.v[e] == (Code)tap) << e;
+    return with;
+}
+
+template <class T, class Numbers> DEVICE void pool2d_backward_codes_of(const pool_params &p) {
+    using channels = pool_channels<T>;
+    using number = typename Numbers::number;
+    enum { V = channels::V };
+    const int64_t own = block_index() * SIMT_THREADS + thread_index();
+    if (own >= p.windows) return;
+    const pool_place<Numbers> at(p, own, p.h.out, p.w.out);
+    const pool_part<Numbers> h(p.h, at.h), w(p.w, at.w);
+    const number wide = (number)p.w.kernel;
+    const int64_t piece = ((at.n * p.h.out.by + at.h) * p.w.out.by + at.w) * p.pieces.by + at.piece;
+    number best[V];
+    typename channels::value most[V];
+    channels::template largest<Numbers>(most, best, p, channels::image(p.x, at.n, at.piece),
+                                        channels::count(p, at.piece), h, w, h.skipped * wide + w.skipped, wide,
+                                        (number)1);
+    if (sizeof(number) == 8)
+        pool_put_codes<uint64_t>(p.codes.data, piece, best);
+    else if (p.codes.size == 4)
+        pool_put_codes<uint32_t>(p.codes.data, piece, best);
+    else
+        pool_put_codes<uint16_t>(p.codes.data, piece, best);
+}
+
+template <class T, class Numbers> DEVICE void pool2d_backward_of(const pool_params &p) {
+    using channels = pool_channels<T>;
+    using bits = typename T::bits;
+    using value = typename channels::value;
+    using number = typename Numbers::number;
+    enum { V = channels::V };
+    const int64_t own = block_index() * SIMT_THREADS + thread_index();
+    if (own >= p.places) return;
+    const pool_place<Numbers> at(p, own, p.h.in, p.w.in);
+    const pool_windows<Numbers> down(p.h, at.h), right(p.w, at.w);
+    const int count = channels::count(p, at.piece);
+    const bits *const dy = channels::image(p.y, at.n, at.piece);
+    value sum[V] = {};
+#pragma unroll 1
+    for (number i = down.first; i < down.last; i++) {
+        const number row = pool_tap<Numbers>(p.h, i, at.h);
+        if (row < 0) continue;
+#pragma unroll 1
+        for (number j = right.first; j < right.last; j++) {
+            const number column = pool_tap<Numbers>(p.w, j, at.w);
+            if (column < 0) continue;
+            value x[V];
+            channels::load(x, dy + i * p.y.h + j * p.y.w, p.y, count);
+            if (p.kind == TRINE_POOL2D_MAX) {
+                const int64_t piece = ((at.n * p.h.out.by + i) * p.w.out.by + j) * p.pieces.by + at.piece;
+                const number tap = row * (number)p.w.kernel + column;
+                const uint32_t with = sizeof(number) == 8 ? pool_with_code<uint64_t, V>(p.codes.data, piece, tap)
+                                      : p.codes.size == 4 ? pool_with_code<uint32_t, V>(p.codes.data, piece, tap)
+                                                          : pool_with_code<uint16_t, V>(p.codes.data, piece, tap);
+#pragma unroll
+                for (int e = 0; e < V; e++) sum[e] += with >> e & 1 ? x[e] : 0;
+            } else {
+                const value part = 1 / pool_over<value>(p, pool_part<Numbers>(p.h, i), pool_part<Numbers>(p.w, j));
+#pragma unroll
+                for (int e = 0; e < V; e++) sum[e] += x[e] * part;
+            }
         }
     }
-    ((typename T::bits *)p.other.data)[at.in(p.other)] = T::put(sum);
+    channels::store(channels::image(p.other, at.n, at.piece) + at.h * p.other.h + at.w * p.other.w, sum, p.other,
+                    count);
 }
 
-ENTRY(pool2d_backward_f32, SIMT_THREADS, pool_params) { pool2d_backward<f32>(p); }
-ENTRY(pool2d_backward_bf16, SIMT_THREADS, pool_params) { pool2d_backward<bf16>(p); }
-ENTRY(pool2d_backward_f16, SIMT_THREADS, pool_params) { pool2d_backward<f16>(p); }
-ENTRY(pool2d_backward_f64, SIMT_THREADS, pool_params) { pool2d_backward<f64>(p); }
+template <class T> DEVICE void pool2d_backward_codes(const pool_params &p) {
+    if (p.narrow)
+        pool2d_backward_codes_of<T, pool_short>(p);
+    else
+        pool2d_backward_codes_of<T, pool_long>(p);
+}
+template <class T> DEVICE void pool2d_backward(const pool_params &p) {
+    if (p.narrow)
+        pool2d_backward_of<T, pool_short>(p);
+    else
+        pool2d_backward_of<T, pool_long>(p);
+}
+
+#define POOL_ENTRIES(T) \
+    ENTRY(pool2d_backward_codes_##T, SIMT_THREADS, pool_params) { pool2d_backward_codes<T>(p); } \
+    ENTRY(pool2d_backward_##T, SIMT_THREADS, pool_params) { pool2d_backward<T>(p); }
+POOL_ENTRIES(f32)
+POOL_ENTRIES(bf16)
+POOL_ENTRIES(f16)
+POOL_ENTRIES(f64)
