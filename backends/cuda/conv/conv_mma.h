@@ -424,6 +424,7 @@ template <class T, class Shape> DEVICE void gradient_mma(const conv_gradient_par
         gradient_feed<Shape> feed(p, k, group, row, column, first, last);
         const int32_t steps = (int32_t)((last - first + CONV_MMA_STEP - 1) / CONV_MMA_STEP);
         conv_mma_steps<T, Shape, true, true>(feed, steps, memory, sum);
+        copy_wait<0>(); /* zeros of steps behind the last */
     }
     sync_block();
     using tile = conv_mma_tile<Shape>;
