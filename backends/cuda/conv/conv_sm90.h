@@ -22,8 +22,14 @@ typedef struct conv_sm90_params {
     int32_t chunks, steps; /* of 64 channels: of a tap, and of all taps */
     int32_t each;          /* steps of a slice */
     bool whole;            /* what is written in rows is whole pieces of 16 bytes */
+    matmul_operand hand;   /* weights, if they or patches do not begin at 16 bytes; data NULL: copies read both */
 } conv_sm90_params;
 
-enum { CONV_SM90_STEP = 64, CONV_SM90_NARROW = 64, CONV_SM90_WIDE = 256 };
+enum {
+    CONV_SM90_STEP = 64,
+    CONV_SM90_NARROW = 64,
+    CONV_SM90_WIDE = 256,
+    CONV_SM90_BARRIER = 3 /* of the producer */
+};
 
 #endif

@@ -42,9 +42,9 @@ struct conv_sm90_step {
     int h, w, chunk;
 
     DEVICE conv_sm90_step(const conv_sm90_params &s, int number) {
-        const int tap = number / s.chunks;
+        const int tap = number / s.chunks, taps = s.width.taps > 0 ? s.width.taps : 1;
         chunk = number - tap * s.chunks;
-        h = tap / s.width.taps, w = tap - h * s.width.taps;
+        h = tap / taps, w = tap - h * taps;
     }
     DEVICE void advance(const conv_sm90_params &s) {
         if (++chunk < s.chunks) return;
@@ -54,25 +54,69 @@ struct conv_sm90_step {
     }
 };
 
-/* The steps of a tile, by one thread. Lanes of weights are of all groups, or channels are: of those of the gradient. */
+/* What a step reads: its channels, of x and of weights, how far its tap is, and the tap's number. Lanes of weights are
+ * of all groups, or their channels are: of the gradient. */
+template <bool TRANSPOSED> struct conv_sm90_reads {
+    int lane, channel, along, far_h, far_w, tap;
+
+    DEVICE conv_sm90_reads(const conv_sm90_params &s, const conv_sm90_unit &unit, const conv_sm90_step &step) {
+        const int first = unit.group * (int)s.of.channels, in = step.chunk * CONV_SM90_STEP;
+        lane = unit.column + (TRANSPOSED ? 0 : unit.group * (int)s.of.lanes);
+        channel = first + in, along = TRANSPOSED ? channel : in;
+        far_h = s.height.from + step.h * s.height.on, far_w = s.width.from + step.w * s.width.on;
+        tap = (s.height.tap + step.h * s.height.every) * (int)s.of.axis[2].taps + s.width.tap + step.w * s.width.every;
+    }
+};
+
+/* The steps of a tile, by one thread. */
 template <class Pipe, bool TRANSPOSED>
 DEVICE void conv_sm90_produce(Pipe &pipe, const conv_sm90_params &s, const conv_sm90_unit &unit, int rank) {
-    const conv_params &p = s.of;
     const conv_sm90_position at(s, unit.row);
-    const int h = s.height.first + at.h * s.height.step, w = s.width.first + at.w * s.width.step,
-              window = (int)p.axis[2].taps;
-    const int channel = unit.group * (int)p.channels, lane = unit.group * (int)p.lanes;
-    rows_task task = { unit.column + (TRANSPOSED ? 0 : lane), 0, 0, rank, true };
+    const int h = s.height.first + at.h * s.height.step, w = s.width.first + at.w * s.width.step;
     conv_sm90_step step(s, unit.first);
 #pragma unroll 1
     for (int i = unit.first; i < unit.last; i++, pipe.advance(), step.advance(s)) {
-        const int along = step.chunk * Pipe::STEP;
-        task.batch = (s.height.tap + step.h * s.height.every) * window + s.width.tap + step.w * s.width.every;
+        const conv_sm90_reads<TRANSPOSED> of(s, unit, step);
         barrier_wait(pipe.empty(), pipe.parity ^ 1);
         barrier_expect(pipe.full(), Pipe::Y_BYTES + Pipe::X_BYTES);
-        rows_copy_matrix<Pipe, TRANSPOSED>(pipe, &s.w, task, along + (TRANSPOSED ? channel : 0));
-        copy_patches(pipe.x(), &s.x, pipe.full(), channel + along, w, h, at.n, s.width.from + step.w * s.width.on,
-                     s.height.from + step.h * s.height.on);
+        rows_copy_matrix<Pipe, TRANSPOSED>(pipe, &s.w, rows_task{ of.lane, of.tap, 0, rank, true }, of.along);
+        copy_patches(pipe.x(), &s.x, pipe.full(), of.channel, w, h, at.n, of.far_w, of.far_h);
+    }
+}
+
+/* The same by the whole warpgroup, element by element: each block all of its own. */
+template <class Pipe, bool TRANSPOSED>
+DEVICE void conv_sm90_produce_by_hand(Pipe &pipe, const conv_sm90_params &s, const conv_sm90_unit &unit) {
+    using Bits = typename Pipe::bits;
+    const conv_params &p = s.of;
+    const int64_t channels = p.groups * p.channels, lanes = TRANSPOSED ? p.lanes : p.groups * p.lanes;
+    conv_sm90_step step(s, unit.first);
+#pragma unroll 1
+    for (int i = unit.first; i < unit.last; i++, pipe.advance(), step.advance(s)) {
+        const conv_sm90_reads<TRANSPOSED> of(s, unit, step);
+        barrier_wait(pipe.empty(), pipe.parity ^ 1);
+        matmul_hand_in<Pipe, Bits, TRANSPOSED>(pipe.y(), Pipe::Y_BYTES, s.hand, of.lane, lanes, of.along,
+                                               TRANSPOSED ? channels : p.channels, of.tap);
+#pragma unroll 1
+        for (int j = thread_index(); j < ROWS_SM90_ROWS * 8; j += WARPGROUP) {
+            const int row = j / 8, piece = j % 8, channel = of.channel + piece * 8;
+            const bool there = unit.row + row < s.rows;
+            const conv_sm90_position at(s, there ? unit.row + row : 0);
+            const int h = s.height.first + at.h * s.height.step + of.far_h,
+                      w = s.width.first + at.w * s.width.step + of.far_w;
+            const bool inside = there && h >= 0 && h < p.axis[1].in && w >= 0 && w < p.axis[2].in;
+            const Bits *const from =
+                (const Bits *)p.from.data + (at.n * p.from.batch + h * p.from.axis[1] + w * p.from.axis[2] + channel);
+            Bits x[8];
+            packed<uint32_t, 4> words;
+#pragma unroll
+            for (int e = 0; e < 8; e++) x[e] = inside && channel + e < channels ? from[e] : Bits(0);
+            __builtin_memcpy(&words, x, sizeof words);
+            shared_store_piece(pipe.x() + row * 128 + (piece ^ row % 8) * 16, words);
+        }
+        copies_see();
+        sync_some(CONV_SM90_BARRIER, WARPGROUP);
+        if (thread_index() == 0) barrier_expect(pipe.full(), 0);
     }
 }
 
@@ -152,7 +196,12 @@ template <class T, int N, bool TRANSPOSED> DEVICE void conv_sm90(const conv_sm90
     launch_wait();
     if (group < 0) {
         registers_fewer<40>();
-        if (thread_index() == 0) {
+        if (s.hand.data != nullptr) {
+#pragma unroll 1
+            for (int i = begin; i < s.units; i += next)
+                conv_sm90_produce_by_hand<Pipe, TRANSPOSED>(pipe, s, conv_sm90_unit(s, i, rank, N));
+            pipe.drain();
+        } else if (thread_index() == 0) {
 #pragma unroll 1
             for (int i = begin; i < s.units; i += next)
                 conv_sm90_produce<Pipe, TRANSPOSED>(pipe, s, conv_sm90_unit(s, i, rank, N), rank);

@@ -167,7 +167,8 @@ static inline const char *conv_sm90_refuse(const trine_call *call, const conv_pa
     if (why != NULL) return why;
     if (trine_dtype_size(call->type[SIMT_FIRST_TYPE]) != 2) return "not of 16 bits";
     if (!conv_narrow(p->axis)) return "sizes beyond 2^28";
-    if (!p->pieces || !p->weight_pieces) return "channels that are not whole pieces of 16 bytes";
+    if (p->from.channel != 1 || (p->transposed ? p->weight.batch : p->weight.channel) != 1)
+        return "channels that are not neighbours";
     if (p->groups > 1 && p->channels % CONV_SM90_STEP != 0) return "groups of channels that are not whole steps";
     if (p->channels == 0 || p->axis[1].in == 0 || p->axis[2].in == 0 || conv_elements(p) == 0)
         return "there is nothing to copy";
@@ -184,6 +185,13 @@ static inline trine_status conv_sm90_encode(const trine_call *call, const conv_s
     const cuda_device *d = call->device;
     const cuda_patches patches = conv_sm90_patches(call, &params->of, part);
     const cuda_map weights = conv_sm90_weights(call, &params->of, columns);
+    if ((uintptr_t)patches.data % 16 != 0 || (uintptr_t)weights.data % 16 != 0) {
+        params->hand = (matmul_operand){ .data = weights.data,
+                                         .batch = weights.batch / 2,
+                                         .lane = params->of.weight.batch,
+                                         .along = params->of.weight.channel };
+        return TRINE_OK;
+    }
     cuda_scope scope;
     trine_status status = cuda_enter(d, &scope);
     if (status != TRINE_OK) return status;
