@@ -8,7 +8,7 @@
 #ifndef TRINE_HIP_TILE_CHUNK_H
 #define TRINE_HIP_TILE_CHUNK_H
 
-#include "backends/simt/core/simt.h"
+#include "backends/simt/core/f64.h"
 #include "operand.h"
 
 enum { CHUNK = 16, CHUNKS = TILE_BYTES / CHUNK };
@@ -60,9 +60,6 @@ DEVICE uint64_t ballot_of_warp(bool x) { return __builtin_amdgcn_ballot_w64(x); 
 
 struct i8 {
     using bits = uint8_t;
-};
-struct f64 {
-    using bits = double;
 };
 
 /* Where a chunk lies. LDS serves 8 lanes of 16 bytes at a time (emulators/cdna/lds_check.c): chunk c of lanes 0 to 7
