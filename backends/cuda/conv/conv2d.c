@@ -7,16 +7,24 @@
 
 CONV_FORWARD_MMA_OF(CONV2D)
 
-#define SM90(text, columns, slices) \
+#define SM90(text, tile, slices) \
     { .name = SIMT_NAME "_sm90" text, \
       .refuse = conv2d_sm90_refuse, \
       .workspace = conv2d_sm90_workspace, \
       .launch = conv2d_sm90_launch, \
-      .self = &(const conv_sm90_choice){ columns, slices }, \
+      .self = &(const conv_sm90_choice){ tile, slices }, \
       .edges = conv2d_sm90_edges }
 
-SIMT_KERNELS(conv2d) = { CONV_FORWARD_DEPTHWISE,     SM90("", 0, 0),
-                         CONV_FORWARD_MMA("", 0, 0), CONV_FORWARD_TILES,
-                         CONV_FORWARD_MMA_EACH,      SM90("_256", 256, 1),
-                         SM90("_128", 128, 1),       SM90("_64", 64, 1),
-                         SM90("_64_sliced", 64, 3),  { 0 } };
+SIMT_KERNELS(conv2d) = { CONV_FORWARD_DEPTHWISE,
+                         SM90("", 0, 0),
+                         CONV_FORWARD_MMA("", 0, 0),
+                         CONV_FORWARD_TILES,
+                         CONV_FORWARD_MMA_EACH,
+                         SM90("_128x64", 1, 1),
+                         SM90("_128x128", 2, 1),
+                         SM90("_128x192", 3, 1),
+                         SM90("_128x256", 4, 1),
+                         SM90("_192x128", 5, 1),
+                         SM90("_192x192", 6, 1),
+                         SM90("_128x64_sliced", 1, 3),
+                         { 0 } };

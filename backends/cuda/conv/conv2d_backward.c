@@ -65,15 +65,15 @@ static const char *mma_refuse(const trine_call *call) {
 
 typedef struct sm90_way {
     mma_way mma; /* of the weights */
-    int columns, slices;
+    int tile, slices;
 } sm90_way;
 
 static const sm90_way *sm90_of(const trine_call *call) { return call->self; }
 static void sm90_set_dx(const trine_call *call, conv_params *p) {
-    conv2d_backward_sm90_set(call, sm90_of(call)->columns, sm90_of(call)->slices, p);
+    conv2d_backward_sm90_set(call, sm90_of(call)->tile, sm90_of(call)->slices, p);
 }
 static trine_status sm90_dx(const trine_call *call, conv_params *p) {
-    return conv2d_backward_sm90_dx(call, sm90_of(call)->columns, sm90_of(call)->slices, p);
+    return conv2d_backward_sm90_dx(call, sm90_of(call)->tile, sm90_of(call)->slices, p);
 }
 static const char *sm90_refuse(const trine_call *call) {
     const conv_call c = backward_call_of(call);
@@ -81,7 +81,7 @@ static const char *sm90_refuse(const trine_call *call) {
     const char *const why = mma_refuse(call);
     if (why != NULL || dx == NULL) return why != NULL ? why : "there is no gradient by x";
     const conv_params p = conv_params_of(&c, dx, NULL);
-    return conv2d_backward_sm90_refuse(call, sm90_of(call)->columns, sm90_of(call)->slices, &p);
+    return conv2d_backward_sm90_refuse(call, sm90_of(call)->tile, sm90_of(call)->slices, &p);
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
@@ -100,10 +100,10 @@ static void edges(const trine_call *call, trine_kernel_edges *edges) {
                     ((const mma_way){ { mma_set_dx, mma_dx, mma_set_weights, mma_weights }, { tile, slices } }), \
                     edges)
 
-#define SM90(text, columns, slices) \
+#define SM90(text, tile, slices) \
     BACKWARD_KERNEL( \
         "_sm90" text, sm90_refuse, \
-        ((const sm90_way){ { { sm90_set_dx, sm90_dx, mma_set_weights, mma_weights }, { 0, 0 } }, columns, slices }), \
+        ((const sm90_way){ { { sm90_set_dx, sm90_dx, mma_set_weights, mma_weights }, { 0, 0 } }, tile, slices }), \
         edges)
 
 /* By prediction, and each tile, with and without slices, for TRINE_KERNEL. */
@@ -115,8 +115,11 @@ SIMT_KERNELS(conv2d_backward) = { BACKWARD_DEPTHWISE,
                                   MMA("_64x64", 2, 1),
                                   MMA("_64x64_sliced", 2, 3),
                                   MMA("_128x128_sliced", 1, 2),
-                                  SM90("_256", 256, 1),
-                                  SM90("_128", 128, 1),
-                                  SM90("_64", 64, 1),
-                                  SM90("_64_sliced", 64, 3),
+                                  SM90("_128x64", 1, 1),
+                                  SM90("_128x128", 2, 1),
+                                  SM90("_128x192", 3, 1),
+                                  SM90("_128x256", 4, 1),
+                                  SM90("_192x128", 5, 1),
+                                  SM90("_192x192", 6, 1),
+                                  SM90("_128x64_sliced", 1, 3),
                                   { 0 } };

@@ -10,7 +10,7 @@ const char *conv2d_sm90_refuse(const trine_call *call) {
     const conv_sm90_choice *choice = call->self;
     const char *why = conv_forward_refuse(call);
     if (why == NULL) why = conv_sm90_refuse(call, &p);
-    return why == NULL && choice->columns == 0 ? conv_sm90_slower(call, &p) : why;
+    return why == NULL && choice->tile == 0 ? conv_sm90_slower(call, &p) : why;
 }
 
 size_t conv2d_sm90_workspace(const trine_call *call) {
@@ -27,7 +27,7 @@ trine_status conv2d_sm90_launch(const trine_call *call) {
 
 void conv2d_sm90_edges(const trine_call *call, trine_kernel_edges *edges) {
     (void)call;
-    for (int n = CONV_SM90_NARROW; n <= CONV_SM90_WIDE; n *= 2) trine_kernel_edge(edges, CONV2D_DIM_K, n);
+    for (int i = 0; i < CONV_SM90_TILES; i++) trine_kernel_edge(edges, CONV2D_DIM_K, conv_sm90_tiles[i].columns);
     trine_kernel_edge(edges, CONV2D_DIM_CG, CONV_SM90_STEP);
     trine_kernel_edge(edges, CONV2D_DIM_Q, ROWS_SM90_ROWS / 2);
     trine_kernel_edge(edges, CONV2D_DIM_Q, ROWS_SM90_ROWS);

@@ -25,11 +25,11 @@ typedef struct conv_sm90_params {
     matmul_operand hand;   /* weights, if they or patches do not begin at 16 bytes; data NULL: copies read both */
 } conv_sm90_params;
 
-enum {
-    CONV_SM90_STEP = 64,
-    CONV_SM90_NARROW = 64,
-    CONV_SM90_WIDE = 256,
-    CONV_SM90_BARRIER = 3 /* of the producer */
-};
+enum { CONV_SM90_STEP = 64, CONV_SM90_NARROW = 64, CONV_SM90_BARRIER = 4 /* of the producer */ };
+
+/* Positions and lanes of a tile: 64 positions are a warpgroup's. */
+#define CONV_SM90_SHAPES(SHAPE) \
+    SHAPE(128, 64) SHAPE(128, 128) SHAPE(128, 192) SHAPE(128, 256) SHAPE(192, 128) SHAPE(192, 192)
+#define CONV_SM90_THREADS(rows) (128 + (rows) * 2)
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions of bf16 and f16, and their gradients by x, by the warpgroups' products of sm_90a: tiles of 128 positions
- * by 64 to 256 lanes, in pairs of blocks as rows_sm90.inl.h has them. Patches come tap by tap, 64 channels at a time,
- * in boxes that the copy engine gathers itself (im2col mode): 128 positions one after the other, whatever rows and
+/* Convolutions of bf16 and f16, and their gradients by x, by the warpgroups' products of sm_90a: tiles of 128 or 192
+ * positions by 64 to 256 lanes, in pairs of blocks as rows_sm90.inl.h has them. Patches come tap by tap, 64 channels at a time,
+ * in boxes that the copy engine gathers itself (im2col mode): positions one after the other, whatever rows and
  * images they are in, with zeros beyond edges. Weights come in boxes of a tap, half of one by each block for both.
  *
  * NOTES. Floor: 2 n p q k r s cg flops over 990 TFLOP/s; patches once for each tile of lanes, weights once for each
@@ -17,11 +17,11 @@
 struct conv_sm90_unit {
     int slice, group, row, column, first, last;
 
-    DEVICE conv_sm90_unit(const conv_sm90_params &s, int number, int rank, int columns) {
+    DEVICE conv_sm90_unit(const conv_sm90_params &s, int number, int rank, int rows, int columns) {
         const int area = s.pairs * s.right, outer = number / area, groups = (int)s.of.groups;
         const rows_place at = rows_place_of(number - outer * area, s.pairs, s.right, columns);
         slice = outer / groups, group = outer - slice * groups;
-        row = (at.pair * ROWS_SM90_PAIR + rank) * ROWS_SM90_ROWS, column = at.column;
+        row = (at.pair * ROWS_SM90_PAIR + rank) * rows, column = at.column;
         first = slice * s.each < s.steps ? slice * s.each : s.steps;
         last = s.steps - first < s.each ? s.steps : first + s.each;
     }
@@ -98,7 +98,7 @@ DEVICE void conv_sm90_produce_by_hand(Pipe &pipe, const conv_sm90_params &s, con
         matmul_hand_in<Pipe, Bits, TRANSPOSED>(pipe.y(), Pipe::Y_BYTES, s.hand, of.lane, lanes, of.along,
                                                TRANSPOSED ? channels : p.channels, of.tap);
 #pragma unroll 1
-        for (int j = thread_index(); j < ROWS_SM90_ROWS * 8; j += WARPGROUP) {
+        for (int j = thread_index(); j < Pipe::ROWS * 8; j += WARPGROUP) {
             const int row = j / 8, piece = j % 8, channel = of.channel + piece * 8;
             const bool there = unit.row + row < s.rows;
             const conv_sm90_position at(s, there ? unit.row + row : 0);
@@ -179,8 +179,8 @@ DEVICE void conv_sm90_end(const conv_sm90_params &s, const float (&sum)[N / 2], 
     }
 }
 
-template <class T, int N, bool TRANSPOSED> DEVICE void conv_sm90(const conv_sm90_params &s) {
-    using Pipe = rows_pipe<T, N, TRANSPOSED>;
+template <class T, int ROWS, int N, bool TRANSPOSED> DEVICE void conv_sm90(const conv_sm90_params &s) {
+    using Pipe = rows_pipe<T, N, TRANSPOSED, 0, ROWS / 64>;
     static_assert((int)Pipe::STEP == (int)CONV_SM90_STEP, "a step is 64 channels of a tap");
     Pipe pipe = { shared_address(launch_memory()) };
     const int group = thread_index() / WARPGROUP - 1, rank = cluster_rank(),
@@ -199,19 +199,19 @@ template <class T, int N, bool TRANSPOSED> DEVICE void conv_sm90(const conv_sm90
         if (s.hand.data != nullptr) {
 #pragma unroll 1
             for (int i = begin; i < s.units; i += next)
-                conv_sm90_produce_by_hand<Pipe, TRANSPOSED>(pipe, s, conv_sm90_unit(s, i, rank, N));
+                conv_sm90_produce_by_hand<Pipe, TRANSPOSED>(pipe, s, conv_sm90_unit(s, i, rank, ROWS, N));
             pipe.drain();
         } else if (thread_index() == 0) {
 #pragma unroll 1
             for (int i = begin; i < s.units; i += next)
-                conv_sm90_produce<Pipe, TRANSPOSED>(pipe, s, conv_sm90_unit(s, i, rank, N), rank);
+                conv_sm90_produce<Pipe, TRANSPOSED>(pipe, s, conv_sm90_unit(s, i, rank, ROWS, N), rank);
             pipe.drain();
         }
     } else {
-        registers_more<232>();
+        registers_more<ROWS == 128 ? 232 : 152>();
 #pragma unroll 1
         for (int i = begin; i < s.units; i += next) {
-            const conv_sm90_unit unit(s, i, rank, N);
+            const conv_sm90_unit unit(s, i, rank, ROWS, N);
             const rows_task task = { unit.column, 0, unit.last - unit.first, rank, true };
             if (unit.row + group * 64 >= s.rows) {
                 rows_pass(pipe, task);

@@ -11,13 +11,21 @@
 
 enum { CONV_SM90_RESIDUES = 4, CONV_SM90_LEAST = 4 /* steps of a slice */ };
 
-/* What a kernel leaves to the prediction: 0 and 0, or its tile's lanes and its slices. */
+typedef struct conv_sm90_tile {
+    int rows, columns;
+} conv_sm90_tile;
+
+#define CONV_SM90_TILE(r, c) { r, c },
+static const conv_sm90_tile conv_sm90_tiles[] = { CONV_SM90_SHAPES(CONV_SM90_TILE) };
+enum { CONV_SM90_TILES = sizeof conv_sm90_tiles / sizeof conv_sm90_tiles[0] };
+
+/* What a kernel leaves to the prediction: 0 and 0, or the number of its tile from 1 on, and its slices. */
 typedef struct conv_sm90_choice {
-    int columns, slices;
+    int tile, slices;
 } conv_sm90_choice;
 
 typedef struct conv_sm90_plan {
-    int columns;
+    conv_sm90_tile tile;
     int64_t slices;
     double seconds;
 } conv_sm90_plan;
@@ -68,7 +76,8 @@ static inline conv_sm90_part conv_sm90_part_of(const conv_params *p, int64_t res
 
 static inline int64_t conv_sm90_pitch(int64_t count, int64_t stride) { return count > 1 ? 2 * stride : 16; }
 
-static inline cuda_patches conv_sm90_patches(const trine_call *call, const conv_params *p, const conv_sm90_part *part) {
+static inline cuda_patches conv_sm90_patches(const trine_call *call, const conv_params *p, const conv_sm90_part *part,
+                                             int rows) {
     const conv_sm90_axis *const h = &part->height, *const w = &part->width;
     const int64_t all = p->groups * p->channels, high = p->axis[1].in, wide = p->axis[2].in;
     return (cuda_patches){ .dtype = call->type[SIMT_FIRST_TYPE],
@@ -80,7 +89,7 @@ static inline cuda_patches conv_sm90_patches(const trine_call *call, const conv_
                            .positions = { w->positions, h->positions },
                            .step = { w->step, h->step },
                            .width = CONV_SM90_STEP,
-                           .rows = ROWS_SM90_ROWS };
+                           .rows = rows };
 }
 
 /* By channel of a group of x, channel of y, and tap; the first consecutive. */
@@ -100,16 +109,16 @@ static inline cuda_map conv_sm90_weights(const trine_call *call, const conv_para
 }
 
 /* Predicted seconds of an H200, comparable with conv_mma_seconds(): pairs of tiles in turns. */
-static inline double conv_sm90_seconds(const conv_params *p, int columns, int64_t slices, int units) {
-    const double step = 0.20e-6 + 0.0021e-6 * columns, end = 0.34e-6 + 0.0047e-6 * columns, begin = 1e-6,
-                 launch = 2.5e-6, bytes = 3e12;
+static inline double conv_sm90_seconds(const conv_params *p, const conv_sm90_tile *t, int64_t slices, int units) {
+    const double step = (0.20e-6 + 0.0021e-6 * t->columns) * (t->rows == 128 ? 1 : 1.35),
+                 end = 0.34e-6 + 0.0047e-6 * t->columns, begin = 1e-6, launch = 2.5e-6, bytes = 3e12;
     const int64_t residues = p->axis[1].residues * p->axis[2].residues,
                   held = units > ROWS_SM90_PAIR ? units / ROWS_SM90_PAIR : 1;
     double seconds = 0;
     for (int64_t r = 0; r < residues; r++) {
         const conv_sm90_part part = conv_sm90_part_of(p, r);
-        const int64_t pairs = simt_blocks(part.rows, (int64_t)ROWS_SM90_PAIR * ROWS_SM90_ROWS) * p->groups *
-                              simt_blocks(p->lanes, columns) * slices;
+        const int64_t pairs = simt_blocks(part.rows, (int64_t)ROWS_SM90_PAIR * t->rows) * p->groups *
+                              simt_blocks(p->lanes, t->columns) * slices;
         seconds += (double)simt_blocks(pairs, held) * ((double)simt_blocks(part.steps, slices) * step + end) + begin +
                    (r > 0 ? launch : 0);
     }
@@ -120,18 +129,18 @@ static inline conv_sm90_plan conv_sm90_plan_of(const trine_call *call, const con
                                                const conv_params *p) {
     const int units = simt_units(call);
     const int64_t steps = conv_sm90_part_of(p, 0).steps;
-    conv_sm90_plan best = { 0 };
-    if (choice->columns > 0)
-        return (conv_sm90_plan){ .columns = choice->columns,
+    conv_sm90_plan best = { { 0 } };
+    if (choice->tile > 0)
+        return (conv_sm90_plan){ .tile = conv_sm90_tiles[choice->tile - 1],
                                  .slices = choice->slices < steps ? choice->slices
                                            : steps > 0            ? steps
                                                                   : 1 };
-    for (int columns = CONV_SM90_NARROW; columns <= CONV_SM90_WIDE; columns *= 2)
+    for (int i = 0; i < CONV_SM90_TILES; i++)
         for (int64_t slices = 1; slices <= CONV_SLICES; slices *= 2) {
             if (slices > 1 && steps / slices < CONV_SM90_LEAST) break;
-            const double seconds = conv_sm90_seconds(p, columns, slices, units);
-            if (best.columns > 0 && seconds >= best.seconds) continue;
-            best = (conv_sm90_plan){ columns, slices, seconds };
+            const double seconds = conv_sm90_seconds(p, &conv_sm90_tiles[i], slices, units);
+            if (best.tile.rows > 0 && seconds >= best.seconds) continue;
+            best = (conv_sm90_plan){ conv_sm90_tiles[i], slices, seconds };
         }
     return best;
 }
@@ -149,7 +158,7 @@ static inline const char *conv_sm90_refuse_maps(const trine_call *call, const co
         return "taps that do not follow each other";
     for (int64_t r = 0; r < residues; r++) {
         const conv_sm90_part part = conv_sm90_part_of(p, r);
-        const cuda_patches patches = conv_sm90_patches(call, p, &part);
+        const cuda_patches patches = conv_sm90_patches(call, p, &part, ROWS_SM90_ROWS);
         const int64_t reach[2] = { (int64_t)(part.width.taps - 1) * labs(part.width.on),
                                    (int64_t)(part.height.taps - 1) * labs(part.height.on) };
         for (int d = 0; d < 3; d++)
@@ -180,11 +189,11 @@ static inline const char *conv_sm90_refuse(const trine_call *call, const conv_pa
     return conv_sm90_refuse_maps(call, p);
 }
 
-static inline trine_status conv_sm90_encode(const trine_call *call, const conv_sm90_part *part, int columns,
-                                            conv_sm90_params *params) {
+static inline trine_status conv_sm90_encode(const trine_call *call, const conv_sm90_part *part,
+                                            const conv_sm90_tile *tile, conv_sm90_params *params) {
     const cuda_device *d = call->device;
-    const cuda_patches patches = conv_sm90_patches(call, &params->of, part);
-    const cuda_map weights = conv_sm90_weights(call, &params->of, columns);
+    const cuda_patches patches = conv_sm90_patches(call, &params->of, part, tile->rows);
+    const cuda_map weights = conv_sm90_weights(call, &params->of, tile->columns);
     if ((uintptr_t)patches.data % 16 != 0 || (uintptr_t)weights.data % 16 != 0) {
         params->hand = (matmul_operand){ .data = weights.data,
                                          .batch = weights.batch / 2,
@@ -205,8 +214,8 @@ static inline trine_status conv_sm90_launch_residue(const trine_call *call, cons
                                                     const conv_params *p, int64_t residue, cuda_launch *launch) {
     const conv_sm90_part part = conv_sm90_part_of(p, residue);
     conv_sm90_params params = { .of = *p, .height = part.height, .width = part.width };
-    const int64_t pairs = simt_blocks(part.rows, (int64_t)ROWS_SM90_PAIR * ROWS_SM90_ROWS),
-                  right = simt_blocks(p->lanes, plan->columns), units = pairs * right * p->groups * p->slices;
+    const int64_t pairs = simt_blocks(part.rows, (int64_t)ROWS_SM90_PAIR * plan->tile.rows),
+                  right = simt_blocks(p->lanes, plan->tile.columns), units = pairs * right * p->groups * p->slices;
     if (units == 0) return TRINE_OK;
     params.rows = (int32_t)part.rows, params.pairs = (int32_t)pairs, params.right = (int32_t)right;
     params.units = (int32_t)units, params.chunks = part.chunks, params.steps = part.steps;
@@ -217,7 +226,7 @@ static inline trine_status conv_sm90_launch_residue(const trine_call *call, cons
     trine_status status = cuda_clusters_held(call, launch, &held);
     if (status != TRINE_OK) return status;
     if (held == 0) return call->host->error(TRINE_ERR_UNSUPPORTED, "a convolution: the device holds no pair of blocks");
-    status = conv_sm90_encode(call, &part, plan->columns, &params);
+    status = conv_sm90_encode(call, &part, &plan->tile, &params);
     if (status != TRINE_OK) return status;
     launch->blocks = ROWS_SM90_PAIR * (units < held ? units : held);
     return cuda_launch_function(call, launch);
@@ -228,10 +237,11 @@ static inline trine_status conv_sm90_launch(const trine_call *call, const conv_s
                                             const char *name, const char *end) {
     const conv_sm90_plan plan = conv_sm90_plan_of(call, choice, p);
     const int64_t residues = p->axis[1].residues * p->axis[2].residues;
-    cuda_launch launch = {
-        .part = CUDA_HOPPER, .threads = MATMUL_SM90_THREADS, .cluster = ROWS_SM90_PAIR, .shared = MATMUL_SM90_MEMORY
-    };
-    snprintf(launch.name, sizeof launch.name, "%s_%d_%s", name, plan.columns,
+    cuda_launch launch = { .part = CUDA_HOPPER,
+                           .threads = CONV_SM90_THREADS(plan.tile.rows),
+                           .cluster = ROWS_SM90_PAIR,
+                           .shared = MATMUL_SM90_MEMORY };
+    snprintf(launch.name, sizeof launch.name, "%s_%dx%d_%s", name, plan.tile.rows, plan.tile.columns,
              trine_dtype_name(call->type[SIMT_FIRST_TYPE]));
     p->slices = plan.slices, p->sums = call->workspace;
     trine_status status = TRINE_OK;

@@ -25,8 +25,9 @@
 #include "rows_sm90.h"
 #include "backends/cuda/tile/pieces.h"
 
-/* T: a type, or a pair of float8. MORE: bytes of a stage besides the operands'. */
-template <class T, int COLUMNS, bool Y_ACROSS, int MORE = 0> struct rows_pipe {
+/* T: a type, or a pair of float8. MORE: bytes of a stage besides the operands'. GROUPS: consumer warpgroups, each with
+ * 64 rows. */
+template <class T, int COLUMNS, bool Y_ACROSS, int MORE = 0, int GROUPS = 2> struct rows_pipe {
     using type = T;
     using product = wgmma<T, COLUMNS, false, Y_ACROSS>;
     using bits = typename matmul_element<T>::bits;
@@ -35,19 +36,22 @@ template <class T, int COLUMNS, bool Y_ACROSS, int MORE = 0> struct rows_pipe {
         SIZE = matmul_element<T>::SIZE,
         STEP = 128 / SIZE,
         PANEL = STEP * 128,
-        X_BYTES = ROWS_SM90_ROWS * 128,
+        ROWS = GROUPS * 64,
+        X_BYTES = ROWS * 128,
         Y_BYTES = MATMUL_SM90_Y(COLUMNS, Y_ACROSS),
-        STAGES = ROWS_SM90_STAGES(COLUMNS, Y_ACROSS, MORE),
+        ENDS = ROWS_SM90_ENDS / 2 * GROUPS,
+        STAGES = (MATMUL_SM90_MEMORY - ENDS - ROWS_SM90_BARRIERS) / (X_BYTES + Y_BYTES + MORE),
         SUMS = COLUMNS / 2
     };
+    static_assert(GROUPS != 2 || (int)STAGES == ROWS_SM90_STAGES(COLUMNS, Y_ACROSS, MORE), "what the host knows");
     uint32_t memory;
     int stage = 0;
     uint32_t parity = 0;
 
-    DEVICE uint32_t x() const { return memory + ROWS_SM90_ENDS + stage * (X_BYTES + Y_BYTES); }
+    DEVICE uint32_t x() const { return memory + ENDS + stage * (X_BYTES + Y_BYTES); }
     DEVICE uint32_t y() const { return x() + X_BYTES; }
-    DEVICE uint32_t more() const { return memory + ROWS_SM90_ENDS + STAGES * (X_BYTES + Y_BYTES) + stage * MORE; }
-    DEVICE uint32_t full() const { return memory + ROWS_SM90_ENDS + STAGES * (X_BYTES + Y_BYTES + MORE) + stage * 16; }
+    DEVICE uint32_t more() const { return memory + ENDS + STAGES * (X_BYTES + Y_BYTES) + stage * MORE; }
+    DEVICE uint32_t full() const { return memory + ENDS + STAGES * (X_BYTES + Y_BYTES + MORE) + stage * 16; }
     DEVICE uint32_t empty() const { return full() + 8; }
     DEVICE void advance() {
         stage++;
@@ -57,7 +61,7 @@ template <class T, int COLUMNS, bool Y_ACROSS, int MORE = 0> struct rows_pipe {
         rows_pipe at = *this;
         for (; at.parity == 0; at.advance()) {
             barrier_init(at.full(), 1 + copiers);
-            barrier_init(at.empty(), 2 * ROWS_SM90_PAIR);
+            barrier_init(at.empty(), GROUPS * ROWS_SM90_PAIR);
         }
         barriers_made();
     }
