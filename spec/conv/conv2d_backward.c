@@ -105,7 +105,7 @@ const trine_spec trine_spec_conv2d_backward = {
     .flops = "4*n*p*q*k*r*s*cg",
     .independent = "n",
     .integers_exact = true,
-    .sizes = { "n: 1 0 2 3", "h: 7 0 1 2 5 14 30", "w: 7 0 1 2 5 14 33 1000", "c: 8 0 1 2 3 4 6 12 16 24 32 64 130",
+    .sizes = { "n: 1 0 2 3", "h: 7 0 1 2 5 14 30", "w: 7 0 1 2 5 14 33 1000", "c: 8 0 1 2 3 4 6 12 16 24 32 64 128 130",
                "cg: 1 1 0 2 3 4 8 12 16 32 64", "k: 8 0 1 2 4 6 12 16 24 32 64 100 130", "r: 3 0 1 2 5",
                "s: 3 0 1 2 5 7", "p: 7 0 1 3 5 14 30", "q: 7 0 1 2 5 14 33 1000" },
     .cases = { "resnet50 3x3 64: T=f32 n=2 h=56 w=56 c=64 cg=64 k=64 r=3 s=3 p=56 q=56 pad_top=1 pad_left=1 +dx "

@@ -110,8 +110,8 @@ static inline cuda_map conv_sm90_weights(const trine_call *call, const conv_para
 
 /* Predicted seconds of an H200, comparable with conv_mma_seconds(): pairs of tiles in turns. */
 static inline double conv_sm90_seconds(const conv_params *p, const conv_sm90_tile *t, int64_t slices, int units) {
-    const double step = (0.20e-6 + 0.0021e-6 * t->columns) * (t->rows == 128 ? 1 : 1.35),
-                 end = 0.34e-6 + 0.0047e-6 * t->columns, begin = 1e-6, launch = 2.5e-6, bytes = 3e12;
+    const double step = (0.19e-6 + 0.0015e-6 * t->columns) * (t->rows == 128 ? 1 : 1.35),
+                 end = 0.9e-6 + 0.0099e-6 * t->columns, begin = 1.5e-6, launch = 3.5e-6, bytes = 2e12;
     const int64_t residues = p->axis[1].residues * p->axis[2].residues,
                   held = units > ROWS_SM90_PAIR ? units / ROWS_SM90_PAIR : 1;
     double seconds = 0;

@@ -5,7 +5,10 @@
 
 #include "backends/simt/core/params.h"
 
-enum { POOL_BYTES = 16 }; /* of neighbouring channels, which a thread has */
+enum {
+    POOL_BYTES = 16, /* of neighbouring channels, which a thread has */
+    POOL_HELD = 4    /* blocks of an SM */
+};
 
 typedef struct pool_axis {
     simt_divisor in, out, stride, dilation;

@@ -96,18 +96,21 @@ template <class T> struct pool_channels {
     static DEVICE void largest(value (&most)[V], Number (&best)[V], const pool_params &p, const bits *image, int count,
                                const pool_part<Numbers> &h, const pool_part<Numbers> &w, Number first, Number down,
                                Number right) {
+        const bool any = h.count > 0 && w.count > 0;
 #pragma unroll
-        for (int e = 0; e < V; e++) most[e] = -(value)infinity(), best[e] = -1;
+        for (int e = 0; e < V; e++) most[e] = -(value)infinity(), best[e] = any ? first : -1;
+        const int64_t step = p.w.dilation.by * p.x.w, line = p.h.dilation.by * p.x.h;
+        const bits *row = image + h.first * p.x.h + w.first * p.x.w;
 #pragma unroll 1
-        for (Number i = 0; i < h.count; i++) {
-            const bits *from = image + (h.first + i * p.h.dilation.by) * p.x.h + w.first * p.x.w;
-            for (Number j = 0; j < w.count; j++, from += p.w.dilation.by * p.x.w) {
-                const Number own = first + i * down + j * right;
+        for (Number i = 0; i < h.count; i++, row += line, first += down) {
+            const bits *from = row;
+            Number own = first;
+            for (Number j = 0; j < w.count; j++, from += step, own += right) {
                 value x[V];
                 load(x, from, p.x, count);
 #pragma unroll
                 for (int e = 0; e < V; e++) {
-                    const bool more = x[e] > most[e] || x[e] != x[e] || best[e] < 0;
+                    const bool more = x[e] > most[e] || x[e] != x[e];
                     most[e] = more ? x[e] : most[e], best[e] = more ? own : best[e];
                 }
             }

@@ -26,10 +26,12 @@ template <class T, class Numbers> DEVICE void pool2d_of(const pool_params &p) {
     } else {
 #pragma unroll
         for (int e = 0; e < V; e++) y[e] = 0, best[e] = -1;
+        const int64_t step = p.w.dilation.by * p.x.w, line = p.h.dilation.by * p.x.h;
+        const bits *row = image + h.first * p.x.h + w.first * p.x.w;
 #pragma unroll 1
-        for (number i = 0; i < h.count; i++) {
-            const bits *from = image + (h.first + i * p.h.dilation.by) * p.x.h + w.first * p.x.w;
-            for (number j = 0; j < w.count; j++, from += p.w.dilation.by * p.x.w) {
+        for (number i = 0; i < h.count; i++, row += line) {
+            const bits *from = row;
+            for (number j = 0; j < w.count; j++, from += step) {
                 value x[V];
                 channels::load(x, from, p.x, count);
 #pragma unroll
@@ -60,7 +62,7 @@ template <class T> DEVICE void pool2d(const pool_params &p) {
         pool2d_of<T, pool_long>(p);
 }
 
-ENTRY(pool2d_f32, SIMT_THREADS, pool_params) { pool2d<f32>(p); }
-ENTRY(pool2d_bf16, SIMT_THREADS, pool_params) { pool2d<bf16>(p); }
-ENTRY(pool2d_f16, SIMT_THREADS, pool_params) { pool2d<f16>(p); }
-ENTRY(pool2d_f64, SIMT_THREADS, pool_params) { pool2d<f64>(p); }
+ENTRY_HELD(pool2d_f32, SIMT_THREADS, POOL_HELD, pool_params) { pool2d<f32>(p); }
+ENTRY_HELD(pool2d_bf16, SIMT_THREADS, POOL_HELD, pool_params) { pool2d<bf16>(p); }
+ENTRY_HELD(pool2d_f16, SIMT_THREADS, POOL_HELD, pool_params) { pool2d<f16>(p); }
+ENTRY_HELD(pool2d_f64, SIMT_THREADS, POOL_HELD, pool_params) { pool2d<f64>(p); }

@@ -20,29 +20,19 @@ template <class Numbers> struct pool_windows {
     }
 };
 
-/* The tap of window `window`, one of those, that is at place `at`; -1: none. */
-template <class Numbers>
-DEVICE typename Numbers::number pool_tap(const pool_axis &a, typename Numbers::number window,
-                                         typename Numbers::number at) {
-    using number = typename Numbers::number;
-    const number far = at + (number)a.pad - window * (number)a.stride.by, tap = Numbers::over(far, a.dilation);
-    return tap * (number)a.dilation.by == far ? tap : -1;
+/* The tap that is `far` from a window's first place; -1: none. */
+template <class Numbers> DEVICE typename Numbers::number pool_tap(const pool_axis &a, typename Numbers::number far) {
+    if (a.dilation.by == 1) return far;
+    const typename Numbers::number tap = Numbers::over(far, a.dilation);
+    return tap * (typename Numbers::number)a.dilation.by == far ? tap : -1;
 }
 
-/* A thread's codes of a window, and those of a place's channels that have this tap. */
 template <class Code, int V, class Number>
 DEVICE void pool_put_codes(void *codes, int64_t piece, const Number (&x)[V]) {
     packed<Code, V> raw;
 #pragma unroll
     for (int e = 0; e < V; e++) raw.v[e] = (Code)x[e];
     ((packed<Code, V> *)codes)[piece] = raw;
-}
-template <class Code, int V> DEVICE uint32_t pool_with_code(const void *codes, int64_t piece, int64_t tap) {
-    const packed<Code, V> raw = ((const packed<Code, V> *)codes)[piece];
-    uint32_t with = 0;
-#pragma unroll
-    for (int e = 0; e < V; e++) with |= (uint32_t)(raw.v[e] == (Code)tap) << e;
-    return with;
 }
 
 template <class T, class Numbers> DEVICE void pool2d_backward_codes_of(const pool_params &p) {
@@ -68,37 +58,38 @@ template <class T, class Numbers> DEVICE void pool2d_backward_codes_of(const poo
         pool_put_codes<uint16_t>(p.codes.data, piece, best);
 }
 
-template <class T, class Numbers> DEVICE void pool2d_backward_of(const pool_params &p) {
+/* What the windows over a place give. MAX: those whose codes say its tap; Code is what these are in. */
+template <class T, class Numbers, bool MAX, class Code>
+DEVICE void pool_sum(typename pool_channels<T>::value (&sum)[pool_channels<T>::V], const pool_params &p,
+                     const pool_place<Numbers> &at, int count) {
     using channels = pool_channels<T>;
     using bits = typename T::bits;
     using value = typename channels::value;
     using number = typename Numbers::number;
     enum { V = channels::V };
-    const int64_t own = block_index() * SIMT_THREADS + thread_index();
-    if (own >= p.places) return;
-    const pool_place<Numbers> at(p, own, p.h.in, p.w.in);
     const pool_windows<Numbers> down(p.h, at.h), right(p.w, at.w);
-    const int count = channels::count(p, at.piece);
-    const bits *const dy = channels::image(p.y, at.n, at.piece);
-    value sum[V] = {};
+    const number stride = (number)p.w.stride.by, wide = (number)p.w.kernel;
+    const bits *const dy = channels::image(p.y, at.n, at.piece) + right.first * p.y.w;
+    const packed<Code, V> *const codes =
+        (const packed<Code, V> *)p.codes.data + (at.n * p.h.out.by * p.w.out.by + right.first) * p.pieces.by + at.piece;
 #pragma unroll 1
     for (number i = down.first; i < down.last; i++) {
-        const number row = pool_tap<Numbers>(p.h, i, at.h);
+        const number row = pool_tap<Numbers>(p.h, at.h + (number)p.h.pad - i * (number)p.h.stride.by);
         if (row < 0) continue;
+        const bits *from = dy + i * p.y.h;
+        const packed<Code, V> *code = codes + i * p.w.out.by * p.pieces.by;
+        number far = at.w + (number)p.w.pad - right.first * stride;
 #pragma unroll 1
-        for (number j = right.first; j < right.last; j++) {
-            const number column = pool_tap<Numbers>(p.w, j, at.w);
+        for (number j = right.first; j < right.last; j++, from += p.y.w, code += p.pieces.by, far -= stride) {
+            const number column = pool_tap<Numbers>(p.w, far);
             if (column < 0) continue;
             value x[V];
-            channels::load(x, dy + i * p.y.h + j * p.y.w, p.y, count);
-            if (p.kind == TRINE_POOL2D_MAX) {
-                const int64_t piece = ((at.n * p.h.out.by + i) * p.w.out.by + j) * p.pieces.by + at.piece;
-                const number tap = row * (number)p.w.kernel + column;
-                const uint32_t with = sizeof(number) == 8 ? pool_with_code<uint64_t, V>(p.codes.data, piece, tap)
-                                      : p.codes.size == 4 ? pool_with_code<uint32_t, V>(p.codes.data, piece, tap)
-                                                          : pool_with_code<uint16_t, V>(p.codes.data, piece, tap);
+            channels::load(x, from, p.y, count);
+            if constexpr (MAX) {
+                const Code tap = (Code)(row * wide + column);
+                const packed<Code, V> own = *code;
 #pragma unroll
-                for (int e = 0; e < V; e++) sum[e] += with >> e & 1 ? x[e] : 0;
+                for (int e = 0; e < V; e++) sum[e] += own.v[e] == tap ? x[e] : 0;
             } else {
                 const value part = 1 / pool_over<value>(p, pool_part<Numbers>(p.h, i), pool_part<Numbers>(p.w, j));
 #pragma unroll
@@ -106,6 +97,23 @@ template <class T, class Numbers> DEVICE void pool2d_backward_of(const pool_para
             }
         }
     }
+}
+
+template <class T, class Numbers> DEVICE void pool2d_backward_of(const pool_params &p) {
+    using channels = pool_channels<T>;
+    const int64_t own = block_index() * SIMT_THREADS + thread_index();
+    if (own >= p.places) return;
+    const pool_place<Numbers> at(p, own, p.h.in, p.w.in);
+    const int count = channels::count(p, at.piece);
+    typename channels::value sum[channels::V] = {};
+    if (p.kind != TRINE_POOL2D_MAX)
+        pool_sum<T, Numbers, false, uint16_t>(sum, p, at, count);
+    else if constexpr (sizeof(typename Numbers::number) == 8)
+        pool_sum<T, Numbers, true, uint64_t>(sum, p, at, count);
+    else if (p.codes.size == 4)
+        pool_sum<T, Numbers, true, uint32_t>(sum, p, at, count);
+    else
+        pool_sum<T, Numbers, true, uint16_t>(sum, p, at, count);
     channels::store(channels::image(p.other, at.n, at.piece) + at.h * p.other.h + at.w * p.other.w, sum, p.other,
                     count);
 }
@@ -123,9 +131,10 @@ template <class T> DEVICE void pool2d_backward(const pool_params &p) {
         pool2d_backward_of<T, pool_long>(p);
 }
 
+/* As many blocks of an SM as short numbers let it hold. */
 #define POOL_ENTRIES(T) \
-    ENTRY(pool2d_backward_codes_##T, SIMT_THREADS, pool_params) { pool2d_backward_codes<T>(p); } \
-    ENTRY(pool2d_backward_##T, SIMT_THREADS, pool_params) { pool2d_backward<T>(p); }
+    ENTRY_HELD(pool2d_backward_codes_##T, SIMT_THREADS, POOL_HELD, pool_params) { pool2d_backward_codes<T>(p); } \
+    ENTRY_HELD(pool2d_backward_##T, SIMT_THREADS, POOL_HELD, pool_params) { pool2d_backward<T>(p); }
 POOL_ENTRIES(f32)
 POOL_ENTRIES(bf16)
 POOL_ENTRIES(f16)
