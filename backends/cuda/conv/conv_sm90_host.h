@@ -9,7 +9,7 @@
 #include "conv_sm90.h"
 #include "backends/cuda/driver/maps.h"
 
-enum { CONV_SM90_RESIDUES = 4, CONV_SM90_LEAST = 4 /* steps of a slice */ };
+enum { CONV_SM90_RESIDUES = 16, CONV_SM90_LEAST = 4 /* steps of a slice */ };
 
 typedef struct conv_sm90_tile {
     int rows, columns;
@@ -181,7 +181,7 @@ static inline const char *conv_sm90_refuse(const trine_call *call, const conv_pa
     if (p->groups > 1 && p->channels % CONV_SM90_STEP != 0) return "groups of channels that are not whole steps";
     if (p->channels == 0 || p->axis[1].in == 0 || p->axis[2].in == 0 || conv_elements(p) == 0)
         return "there is nothing to copy";
-    if (residues > CONV_SM90_RESIDUES) return "strides with more than four residues";
+    if (residues > CONV_SM90_RESIDUES) return "strides with more residues than are worth a launch each";
     if (p->n > INT32_MAX || tiles * ROWS_SM90_ROWS > INT32_MAX ||
         tiles * p->groups * simt_blocks(p->lanes, CONV_SM90_NARROW) * CONV_SLICES > INT32_MAX ||
         p->groups * (p->lanes + p->channels) > INT32_MAX / 2 || conv_elements(p) > INT32_MAX / 2)
