@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions of bf16 and f16, and their gradients by x, by the warpgroups' products of sm_90a: tiles of 128 or 192
- * positions by 64 to 256 lanes, in pairs of blocks as rows_sm90.inl.h has them. Patches come tap by tap, 64 channels at a time,
- * in boxes that the copy engine gathers itself (im2col mode): positions one after the other, whatever rows and
+ * positions by 64 to 256 lanes, in pairs of blocks as rows_sm90.inl.h has them. Patches come tap by tap, 64 channels at
+ * a time, in boxes that the copy engine gathers itself (im2col mode): positions one after the other, whatever rows and
  * images they are in, with zeros beyond edges. Weights come in boxes of a tap, half of one by each block for both.
  *
  * NOTES. Floor: 2 n p q k r s cg flops over 990 TFLOP/s; patches once for each tile of lanes, weights once for each

@@ -18,7 +18,7 @@ struct pool_long {
     static DEVICE number over(number a, const simt_divisor &d) { return a / d.by; }
 };
 
-/* The part of window `at` that is within: places first, first + dilation, ..., so many, after `skipped` that are not. */
+/* The part of window `at` that is within: places first, first + dilation, ..., so many; `skipped` come before them. */
 template <class Numbers> struct pool_part {
     using number = typename Numbers::number;
     number first, count, skipped;
