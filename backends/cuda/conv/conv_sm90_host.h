@@ -110,7 +110,7 @@ static inline cuda_map conv_sm90_weights(const trine_call *call, const conv_para
 
 /* Predicted seconds of an H200, comparable with conv_mma_seconds(): pairs of tiles in turns. */
 static inline double conv_sm90_seconds(const conv_params *p, const conv_sm90_tile *t, int64_t slices, int units) {
-    const double step = (0.19e-6 + 0.0015e-6 * t->columns) * (t->rows == 128 ? 1 : 1.35),
+    const double step = (0.19e-6 + 0.0015e-6 * t->columns) * (t->rows == 128 ? 1 : 1.4),
                  end = 0.9e-6 + 0.0099e-6 * t->columns, begin = 1.5e-6, launch = 3.5e-6, bytes = 2e12;
     const int64_t residues = p->axis[1].residues * p->axis[2].residues,
                   held = units > ROWS_SM90_PAIR ? units / ROWS_SM90_PAIR : 1;
@@ -211,7 +211,7 @@ static inline trine_status conv_sm90_encode(const trine_call *call, const conv_s
 }
 
 static inline trine_status conv_sm90_launch_residue(const trine_call *call, const conv_sm90_plan *plan,
-                                                    const conv_params *p, int64_t residue, cuda_launch *launch) {
+                                                    const conv_params *p, int64_t residue, cuda_launch launch) {
     const conv_sm90_part part = conv_sm90_part_of(p, residue);
     conv_sm90_params params = { .of = *p, .height = part.height, .width = part.width };
     const int64_t pairs = simt_blocks(part.rows, (int64_t)ROWS_SM90_PAIR * plan->tile.rows),
@@ -222,14 +222,14 @@ static inline trine_status conv_sm90_launch_residue(const trine_call *call, cons
     params.each = (int32_t)simt_blocks(part.steps, p->slices);
     params.whole = p->slices > 1 ? p->lanes % 4 == 0 : p->to_pieces;
     int held = 0;
-    launch->params = &params, launch->blocks = ROWS_SM90_PAIR;
-    trine_status status = cuda_clusters_held(call, launch, &held);
+    launch.params = &params, launch.blocks = ROWS_SM90_PAIR;
+    trine_status status = cuda_clusters_held(call, &launch, &held);
     if (status != TRINE_OK) return status;
     if (held == 0) return call->host->error(TRINE_ERR_UNSUPPORTED, "a convolution: the device holds no pair of blocks");
     status = conv_sm90_encode(call, &part, &plan->tile, &params);
     if (status != TRINE_OK) return status;
-    launch->blocks = ROWS_SM90_PAIR * (units < held ? units : held);
-    return cuda_launch_function(call, launch);
+    launch.blocks = ROWS_SM90_PAIR * (units < held ? units : held);
+    return cuda_launch_function(call, &launch);
 }
 
 /* `name`: of the functions; `end`: the step of that which adds slices. */
@@ -246,14 +246,17 @@ static inline trine_status conv_sm90_launch(const trine_call *call, const conv_s
     p->slices = plan.slices, p->sums = call->workspace;
     trine_status status = TRINE_OK;
     for (int64_t r = 0; r < residues && status == TRINE_OK; r++)
-        status = conv_sm90_launch_residue(call, &plan, p, r, &launch);
+        status = conv_sm90_launch_residue(call, &plan, p, r, launch);
     return status == TRINE_OK && p->slices > 1 ? conv_add_slices(call, p, end) : status;
 }
 
-/* Of a kernel that chooses its tile: does another take less time? */
+/* Of a kernel that chooses its tile: does another take less time? Those of mma.sync take `more` times what
+ * conv_mma_seconds() has to compare them by (H200, twelve shapes: 1.4 to 2.6). */
 static inline const char *conv_sm90_slower(const trine_call *call, const conv_params *p) {
+    const double more = 1.6;
     const conv_mma_plan other = conv_mma_plan_for(call, &(const conv_mma_choice){ 0 }, p);
-    return other.tile != NULL && other.seconds < conv_sm90_plan_of(call, &(const conv_sm90_choice){ 0 }, p).seconds
+    return other.tile != NULL &&
+                   more * other.seconds < conv_sm90_plan_of(call, &(const conv_sm90_choice){ 0 }, p).seconds
                ? "tiles of mma.sync are predicted to take less time"
                : NULL;
 }

@@ -6,7 +6,8 @@
 #include "backends/simt/core/params.h"
 
 enum {
-    POOL_BYTES = 16, /* of neighbouring channels, which a thread has */
+    POOL_BYTES = 16, /* of neighbouring channels, which a thread has, or one where threads would be few */
+    POOL_FEW = 1024, /* of an SM */
     POOL_HELD = 4    /* blocks of an SM */
 };
 
@@ -32,6 +33,7 @@ typedef struct pool_params {
     pool_axis h, w;
     pool_view x, y, other; /* other: indices, or dx */
     int64_t n, c;
+    int32_t own;         /* channels of a thread */
     simt_divisor pieces; /* threads for the channels of a place */
     int64_t windows;     /* pieces of y */
     int64_t places;      /* and of x */

@@ -60,12 +60,12 @@ template <class T> struct pool_channels {
     enum { V = POOL_BYTES / sizeof(bits) };
 
     static DEVICE int count(const pool_params &p, int64_t piece) {
-        const int64_t left = p.c - piece * V;
-        return left < V ? (int)left : (int)V;
+        const int64_t left = p.c - piece * p.own;
+        return left < p.own ? (int)left : p.own;
     }
     /* Of image n, from the piece on. */
-    static DEVICE bits *image(const pool_view &v, int64_t n, int64_t piece) {
-        return (bits *)v.data + n * v.n + piece * V * v.c;
+    static DEVICE bits *image(const pool_params &p, const pool_view &v, int64_t n, int64_t piece) {
+        return (bits *)v.data + n * v.n + piece * p.own * v.c;
     }
     static DEVICE void load(value (&x)[V], const bits *from, const pool_view &v, int count) {
         packed<bits, V> raw = {};

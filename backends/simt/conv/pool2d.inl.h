@@ -16,7 +16,7 @@ template <class T, class Numbers> DEVICE void pool2d_of(const pool_params &p) {
     const pool_place<Numbers> at(p, own, p.h.out, p.w.out);
     const pool_part<Numbers> h(p.h, at.h), w(p.w, at.w);
     const int count = channels::count(p, at.piece);
-    const bits *const image = channels::image(p.x, at.n, at.piece);
+    const bits *const image = channels::image(p, p.x, at.n, at.piece);
     number best[V];
     value y[V];
     if (p.kind == TRINE_POOL2D_MAX) {
@@ -42,10 +42,10 @@ template <class T, class Numbers> DEVICE void pool2d_of(const pool_params &p) {
 #pragma unroll
         for (int e = 0; e < V; e++) y[e] = y[e] / over;
     }
-    channels::store(channels::image(p.y, at.n, at.piece) + at.h * p.y.h + at.w * p.y.w, y, p.y, count);
+    channels::store(channels::image(p, p.y, at.n, at.piece) + at.h * p.y.h + at.w * p.y.w, y, p.y, count);
     if (!p.other.data) return;
     const pool_view &v = p.other;
-    int64_t *const to = (int64_t *)v.data + at.n * v.n + at.h * v.h + at.w * v.w + at.piece * V * v.c;
+    int64_t *const to = (int64_t *)v.data + at.n * v.n + at.h * v.h + at.w * v.w + at.piece * p.own * v.c;
     if (v.whole)
 #pragma unroll
         for (int e = 0; e < V; e += 2) *(packed<int64_t, 2> *)(to + e) = { { best[e], best[e + 1] } };

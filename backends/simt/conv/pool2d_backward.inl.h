@@ -47,7 +47,7 @@ template <class T, class Numbers> DEVICE void pool2d_backward_codes_of(const poo
     const int64_t piece = ((at.n * p.h.out.by + at.h) * p.w.out.by + at.w) * p.pieces.by + at.piece;
     number best[V];
     typename channels::value most[V];
-    channels::template largest<Numbers>(most, best, p, channels::image(p.x, at.n, at.piece),
+    channels::template largest<Numbers>(most, best, p, channels::image(p, p.x, at.n, at.piece),
                                         channels::count(p, at.piece), h, w, h.skipped * wide + w.skipped, wide,
                                         (number)1);
     if (sizeof(number) == 8)
@@ -69,7 +69,7 @@ DEVICE void pool_sum(typename pool_channels<T>::value (&sum)[pool_channels<T>::V
     enum { V = channels::V };
     const pool_windows<Numbers> down(p.h, at.h), right(p.w, at.w);
     const number stride = (number)p.w.stride.by, wide = (number)p.w.kernel;
-    const bits *const dy = channels::image(p.y, at.n, at.piece) + right.first * p.y.w;
+    const bits *const dy = channels::image(p, p.y, at.n, at.piece) + right.first * p.y.w;
     const packed<Code, V> *const codes =
         (const packed<Code, V> *)p.codes.data + (at.n * p.h.out.by * p.w.out.by + right.first) * p.pieces.by + at.piece;
 #pragma unroll 1
@@ -114,7 +114,7 @@ template <class T, class Numbers> DEVICE void pool2d_backward_of(const pool_para
         pool_sum<T, Numbers, true, uint32_t>(sum, p, at, count);
     else
         pool_sum<T, Numbers, true, uint16_t>(sum, p, at, count);
-    channels::store(channels::image(p.other, at.n, at.piece) + at.h * p.other.h + at.w * p.other.w, sum, p.other,
+    channels::store(channels::image(p, p.other, at.n, at.piece) + at.h * p.other.h + at.w * p.other.w, sum, p.other,
                     count);
 }
 

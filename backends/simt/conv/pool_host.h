@@ -57,11 +57,20 @@ static inline pool_params pool_params_of(const trine_call *call, int X, int Y, i
                       .windows = x->shape[0] * y->shape[1] * y->shape[2] * pieces,
                       .places = x->shape[0] * x->shape[1] * x->shape[2] * pieces,
                       .kind = kind,
+                      .own = (int32_t)piece,
                       .across = x->stride[3] != 1 && x->stride[2] == 1 };
     p.narrow = p.windows < most && p.places < most && pool_axis_narrow(&h) && pool_axis_narrow(&w) &&
                h.kernel * w.kernel < most && h.in.by * w.in.by < most;
     p.codes.size = !p.narrow ? 8 : h.kernel * w.kernel < 1 << 16 ? 2 : 4;
     return p;
+}
+
+/* A channel for each thread. */
+static inline void pool_set_single(pool_params *p) {
+    p->windows = p->windows / (p->pieces.by > 0 ? p->pieces.by : 1) * p->c;
+    p->pieces = pool_divisor(p->c), p->own = 1;
+    p->x.whole = p->y.whole = p->other.whole = false;
+    p->narrow = p->narrow && p->windows < INT64_C(1) << 31;
 }
 
 /* Of the arguments of either op. */
