@@ -82,7 +82,11 @@ static bool set_integer(const trine_spec_param *param, void *field, const char *
     return true;
 }
 
-/* A text that stays, without its spaces: cases are copied, and their arguments point to it. Each text is kept once. */
+/* Texts that are kept: beyond this many bytes no new one is taken. The tests' own are a few kilobytes. */
+enum { KEPT_TEXTS = 4 << 20 };
+
+/* A text that stays, without its spaces: cases are copied, and their arguments point to it. Each text is kept once.
+ * NULL: there is no room. */
 static const char *keep_text(const char *value) {
     typedef struct kept {
         struct kept *next;
@@ -90,7 +94,9 @@ static const char *keep_text(const char *value) {
     } kept;
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static kept *all;
-    kept *one = malloc(sizeof *one + strlen(value) + 1), *other;
+    static size_t bytes;
+    const size_t size = sizeof(kept) + strlen(value) + 1;
+    kept *one = malloc(size), *other;
     if (one == NULL) return NULL;
     char *to = one->text;
     for (; *value; value++)
@@ -98,14 +104,16 @@ static const char *keep_text(const char *value) {
     *to = 0;
     pthread_mutex_lock(&lock);
     for (other = all; other != NULL && strcmp(other->text, one->text) != 0; other = other->next) continue;
-    if (other == NULL) {
+    const bool keeps = other == NULL && bytes + size <= KEPT_TEXTS;
+    if (keeps) {
         one->next = all;
         all = one;
+        bytes += size;
     }
     pthread_mutex_unlock(&lock);
-    if (other == NULL) return one->text;
+    if (keeps) return one->text;
     free(one);
-    return other->text;
+    return other != NULL ? other->text : NULL;
 }
 
 static bool set_param(trine_case *c, int index, const char *value, char *error, size_t size) {
@@ -120,7 +128,7 @@ static bool set_param(trine_case *c, int index, const char *value, char *error, 
         *(float *)field = number == 0 && (param->fallback != 0 || param->unset != NULL) ? -0.0f : number;
     } else if (param->kind == TEXT) {
         const char *text = keep_text(value);
-        if (text == NULL) return wrong(error, size, "%s: out of memory", param->name);
+        if (text == NULL) return wrong(error, size, "%s: no room for another text", param->name);
         memcpy(field, &text, sizeof text);
     } else if (!set_integer(param, field, value, error, size)) {
         return false;

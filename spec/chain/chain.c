@@ -4,6 +4,7 @@
 
 #include "compiler.h"
 #include "errors.h"
+#include "memo.h"
 #include "parser.h"
 #include "spec/plan.h"
 
@@ -23,14 +24,11 @@ static void tell(const chain_program *p, char *text, size_t size) {
 static bool check(const void *args, uint32_t present, char *text, size_t size) {
     static const char name[] = "program: ";
     const char *source = ((const ARGS *)args)->program;
-    chain_graph graph;
     chain_program program;
     const size_t used = size < sizeof name ? 0 : sizeof name - 1;
     if (used > 0) memcpy(text, name, used + 1);
     char *error = used > 0 ? text + used : NULL;
-    if (!trine_chain_parse(source, &graph, error, used > 0 ? size - used : 0) ||
-        !trine_chain_compile(&graph, &program, error, used > 0 ? size - used : 0))
-        return false;
+    if (!trine_chain_program_of(source, &program, error, used > 0 ? size - used : 0)) return false;
     for (int i = 0; i < CHAIN_INPUTS; i++)
         if ((program.inputs >> i & 1) && !(present >> INPUT(i) & 1)) {
             if (size > 0) trine_snprintf(text, size, "program: it reads x%d, which is NULL", i);

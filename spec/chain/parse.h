@@ -29,4 +29,7 @@ typedef struct chain_graph {
 bool trine_chain_parse(const char *text, chain_graph *graph_out, char *error, size_t size);
 bool trine_chain_compile(const chain_graph *graph, chain_program *program_out, char *error, size_t size);
 
+/* Both, or the program that a text which was met before had. */
+bool trine_chain_program_of(const char *text, chain_program *program_out, char *error, size_t size);
+
 #endif

@@ -166,10 +166,8 @@ static void chain_items(const void *context, int64_t first, int64_t last, int th
 static trine_status launch(const trine_call *call) {
     const trine_chain_args *args = call->args;
     chain_job job = { .call = call };
-    chain_graph graph;
     char error[256] = "";
-    if (!trine_chain_parse(args->program, &graph, error, sizeof error) ||
-        !trine_chain_compile(&graph, &job.program, error, sizeof error))
+    if (!trine_chain_program_of(args->program, &job.program, error, sizeof error))
         return call->host->error(TRINE_ERR_ARGUMENT, "chain: program: %s", error);
     const bool one = job.program.phases == 1;
     job.shape = chain_shape_of(call->tensor, call->present, one);

@@ -46,11 +46,9 @@ static void pack_program(const chain_program *program, chain_params *p) {
 static trine_status launch(const trine_call *call) {
     const trine_chain_args *args = call->args;
     chain_params p = { .phases = 0 };
-    chain_graph graph;
     chain_program program;
     char error[256] = "";
-    if (!trine_chain_parse(args->program, &graph, error, sizeof error) ||
-        !trine_chain_compile(&graph, &program, error, sizeof error))
+    if (!trine_chain_program_of(args->program, &program, error, sizeof error))
         return call->host->error(TRINE_ERR_ARGUMENT, "chain: program: %s", error);
     const chain_shape shape = chain_shape_of(call->tensor, call->present, program.phases == 1);
     pack_program(&program, &p);

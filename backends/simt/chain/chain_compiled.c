@@ -133,7 +133,7 @@ static void lay_out(const trine_call *call, const chain_program *program, chain_
 /* ------------------------------------------------------------------------------------------------------- programs */
 
 /* What was made of a text, or of more of them: numbers are no part of code. */
-enum { MOST_CODE = 1 << 12, MOST_TEXTS = 1 << 13, PLACES = 1 << 14 };
+enum { MOST_CODE = 1 << 12, PLACES = 1 << 14 };
 
 typedef struct compiled {
     simt_compiled code;
@@ -142,16 +142,8 @@ typedef struct compiled {
     const void *device;
 } compiled;
 
-typedef struct text {
-    uint64_t hash;
-    chain_program program;
-    char text[];
-} text;
-
 /* By hash. Entries only come, under the lock, and are read without it. */
-static _Atomic(text *) texts[PLACES];
 static _Atomic(compiled *) codes[PLACES];
-static int text_count;
 static atomic_int code_count, failures;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -167,32 +159,9 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size) {
     return hash;
 }
 
-/* The text's program; false: it has none, which the check of arguments has told. Texts beyond MOST_TEXTS, as of a
- * program that writes a changing number into each, are parsed each time. */
+/* False: it has none, which the check of arguments has told. */
 static bool program_of(const trine_call *call, chain_program *out) {
-    const char *source = ((const trine_chain_args *)call->args)->program;
-    const size_t size = strlen(source) + 1;
-    const uint64_t hash = hash_bytes(size, source, size);
-    unsigned at = hash & (PLACES - 1);
-    for (text *t; (t = texts[at]) != NULL; at = (at + 1) & (PLACES - 1))
-        if (t->hash == hash && strcmp(t->text, source) == 0) {
-            memcpy(out, &t->program, sizeof *out);
-            return true;
-        }
-    chain_graph graph;
-    if (!trine_chain_parse(source, &graph, NULL, 0) || !trine_chain_compile(&graph, out, NULL, 0)) return false;
-    pthread_mutex_lock(&lock);
-    while (texts[at] != NULL) at = (at + 1) & (PLACES - 1);
-    text *t = text_count < MOST_TEXTS ? malloc(sizeof *t + size) : NULL;
-    if (t != NULL) {
-        t->hash = hash;
-        memcpy(&t->program, out, sizeof t->program);
-        memcpy(t->text, source, size);
-        texts[at] = t;
-        text_count++;
-    }
-    pthread_mutex_unlock(&lock);
-    return true;
+    return trine_chain_program_of(((const trine_chain_args *)call->args)->program, out, NULL, 0);
 }
 
 /* Of the code's program: without its numbers, all bytes that it does not use 0. */
