@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 count=0
 ok() { # STATUS WORDS
     count=$((count + 1))
-    [ "$1" = 0 ] || { printf 'not '; sed 's/^/# /' "$work/log"; }
+    [ "$1" = 0 ] || { sed 's/^/# /' "$work/log"; printf 'not '; }
     echo "ok $count - $2"
 }
 # The command of these words, which may begin with more variables.
