@@ -159,7 +159,7 @@ static void print_log(void *program) {
 }
 
 static bool compiles(const char *source, const char *arch) {
-    static const char *const header[] = { "target.h" };
+    static const char *const header[] = { "fetch.h" };
     const char *options[16];
     char arch_option[64];
     int count = 0;

@@ -27,6 +27,7 @@ typedef struct lists {
     union {
         trine_adamw_args adamw[LISTS_CALLS];
         trine_global_norm_clip_args clip[LISTS_CALLS];
+        trine_chain_args chain[LISTS_CALLS];
     };
     const void *args[LISTS_CALLS];
     int count;
@@ -140,6 +141,45 @@ static inline void lists_add_clip(lists *l) {
     l->count++;
 }
 
+/* A matrix of the arena, whose rows may have room between them, or one of its rows, or a column. */
+static inline trine_tensor lists_matrix(lists *l, trine_dtype dtype, int64_t rows, int64_t n, uint32_t kind) {
+    const int64_t stride = n + (kind == 1 ? 3 : kind == 2 ? 8 : 0);
+    const trine_tensor memory = lists_vector(l, dtype, rows * stride, false);
+    trine_tensor t = { memory.data, dtype, 2, { rows, n }, { stride, 1 } };
+    if (kind == 3) t = trine_tensor_1d(memory.data, dtype, n);
+    if (kind == 4) t = trine_tensor_2d(memory.data, dtype, rows, 1);
+    return t;
+}
+
+/* Programs on elements and on rows: of most calls the same one, so that there is something to be done at once. */
+static inline void lists_add_chain(lists *l) {
+    static const char *const programs[] = {
+        "y0 = x0 * 1.5 + x1",
+        "y0 = select(x0 > x1, x0 / x1, 0.25); y1 = max(x0, x1) / 3",
+        "t = x0 + x1; e = exp(t - max_row(t)); y0 = e / sum_row(e)",
+        "m = mean_row(x0); y0 = (x0 - m) * x1; y1 = sigmoid(x0) * min_row(x1)",
+    };
+    const int64_t small = lists_size(l), n = small > l->large / 2 ? small : small % 2500,
+                  rows = n < 3000 ? (int64_t[]){ 1, 1, 3, 7 }[lists_draw(l, 4)] : 1;
+    const uint32_t program = lists_draw(l, 4), kind = lists_draw(l, 6), other = lists_draw(l, 8);
+    const trine_dtype type = lists_draw(l, 4) == 0 ? TRINE_BF16 : TRINE_F32;
+    trine_tensor *t = l->tensor[l->count];
+    t[0] = lists_matrix(l, type, rows, n, kind < 3 ? kind : 0);
+    t[1] = lists_matrix(l, type, rows, n, other < 5 ? other : 0);
+    t[2] = lists_matrix(l, type, rows, n, kind == 5 ? 1 : 0);
+    t[3] = lists_matrix(l, type, rows, n, 0);
+    l->chain[l->count] = (trine_chain_args){
+        TRINE_ARGS(chain),
+        .x0 = &t[0],
+        .x1 = &t[1],
+        .y0 = &t[2],
+        .y1 = program % 2 == 1 && lists_draw(l, 3) > 0 ? &t[3] : NULL,
+        .program = programs[program],
+    };
+    l->args[l->count] = &l->chain[l->count];
+    l->count++;
+}
+
 static inline bool lists_read(const lists *l, char *to) {
     return trine_queue_wait(l->queue) == TRINE_OK && trine_memory_read(l->queue, to, l->memory, l->used) == TRINE_OK;
 }
@@ -186,8 +226,13 @@ static inline bool lists_run(lists *l, trine_op op) {
     return good;
 }
 
-/* So many lists of each op, whose largest tensors have `large` elements. */
-static inline bool lists_agree(trine_queue *queue, int rounds, int64_t large) {
+typedef struct lists_op {
+    trine_op op;
+    void (*add)(lists *l);
+} lists_op;
+
+/* So many lists of each of two ops, whose largest tensors have `large` elements. */
+static inline bool lists_agree_of(trine_queue *queue, int rounds, int64_t large, const lists_op ops[2]) {
     lists *l = calloc(1, sizeof *l);
     *l = (lists){ .queue = queue,
                   .large = large,
@@ -198,15 +243,26 @@ static inline bool lists_agree(trine_queue *queue, int rounds, int64_t large) {
     bool good = trine_memory_alloc(queue, LISTS_ARENA, &memory) == TRINE_OK;
     l->memory = memory;
     for (int round = 0; round < 2 * rounds && good; round++) {
-        const bool adamw = round % 2 == 0;
+        const lists_op *op = &ops[round % 2];
         const int most = round < 2 ? LISTS_CALLS : 1 + round * 7 % LISTS_CALLS;
         lists_begin(l, (uint64_t)round);
-        while (l->count < most && lists_has_room(l)) (adamw ? lists_add_adamw : lists_add_clip)(l);
-        good = lists_run(l, adamw ? TRINE_OP_ADAMW : TRINE_OP_GLOBAL_NORM_CLIP);
+        while (l->count < most && lists_has_room(l)) op->add(l);
+        good = lists_run(l, op->op);
     }
     trine_memory_free(queue, memory);
     free(l->at_first), free(l->expected), free(l->found), free(l);
     return good;
+}
+
+static inline bool lists_agree(trine_queue *queue, int rounds, int64_t large) {
+    static const lists_op ops[] = { { TRINE_OP_ADAMW, lists_add_adamw },
+                                    { TRINE_OP_GLOBAL_NORM_CLIP, lists_add_clip } };
+    return lists_agree_of(queue, rounds, large, ops);
+}
+
+static inline bool lists_of_chains_agree(trine_queue *queue, int rounds, int64_t large) {
+    static const lists_op ops[] = { { TRINE_OP_CHAIN, lists_add_chain }, { TRINE_OP_CHAIN, lists_add_chain } };
+    return lists_agree_of(queue, rounds, large, ops);
 }
 
 #endif

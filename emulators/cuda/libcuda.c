@@ -330,6 +330,7 @@ static CUresult launch(CUfunction function, const CUlaunchConfig *config, void *
     emulator_entry *entry = (emulator_entry *)(void *)function;
     if (config->gridDimY * config->gridDimZ * config->blockDimY * config->blockDimZ != 1)
         return CUDA_ERROR_INVALID_VALUE;
+    stub.launches++;
     stub.shapes = ((stub.shapes * 31 + config->gridDimX) * 31 + config->blockDimX) * 31 + stub_chip_cluster(config);
     stub.stream = config->hStream;
     stub.units = stub_green_units(config->hStream);

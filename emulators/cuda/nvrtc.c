@@ -9,8 +9,8 @@
 static void rtc_command(char *out, size_t size, const char *directory, int count, const char *const *options) {
     (void)count, (void)options;
     snprintf(out, size,
-             "rm %s/target.h && " STUB_COMPILER
+             "rm %s/fetch.h && " STUB_COMPILER
              " -x c++ -std=c++17 -w -O0 -shared -fPIC -fvisibility=hidden -I" STUB_VOCABULARY
-             " -fno-tree-slp-vectorize -ffp-contract=off -o %s/k.out %s/k.src",
+             " -I" STUB_SOURCE " -fno-tree-slp-vectorize -ffp-contract=off -o %s/k.out %s/k.src",
              directory, directory, directory);
 }

@@ -18,6 +18,7 @@ typedef struct stub_settings {
     /* Green contexts: the driver has none; how many there are; SMs that two of them had at once; SMs of the last
      * launch's stream; streams that were left in one when it was destroyed. */
     int no_green, greens, shared, units, left;
+    int launches; /* of kernels */
 } stub_settings;
 
 /* The variable of this name in the stub library. */

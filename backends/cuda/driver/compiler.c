@@ -4,7 +4,7 @@
 
 #include "backends/simt/core/compile.h"
 
-extern const char trine_cuda_vocabulary[]; /* core/target.h */
+extern const char trine_cuda_vocabulary[]; /* core/fetch.h */
 
 /* The last is where a toolkit is whose folder the loader was not told of. */
 static const char *const libraries[] = { "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",

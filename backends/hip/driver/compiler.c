@@ -4,7 +4,7 @@
 
 #include "backends/simt/core/compile.h"
 
-extern const char trine_hip_vocabulary[]; /* core/target.h */
+extern const char trine_hip_vocabulary[]; /* core/fetch.h */
 
 /* Before ROCm 7 the entry points are in the runtime library too. */
 static const char *const libraries[] = {

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* chain on devices: the host side. */
 #include "chain.h"
+
+#include <string.h>
+
 #include "backends/simt/core/host.h"
 #include "chain_compiled.h"
+#include "chain_launch.h"
 #include "spec/chain/parse.h"
 #include "spec/chain/shape.h"
 #include "spec/places/chain.h"
@@ -10,8 +14,9 @@
 _Static_assert((int)CHAIN_Y0 == (int)CHAIN_INPUTS && (int)CHAIN_VIEWS == (int)CHAIN_TENSORS &&
                    (int)CHAIN_AROUND == (int)CHAIN_OUTER,
                "inputs, then outputs");
+_Static_assert(sizeof(chain_list_params) <= 4096 && sizeof(chain_params) <= 4096, "parameters of a launch");
 
-static int32_t type_of(trine_dtype dtype) {
+static uint8_t type_of(uint16_t dtype) {
     switch (dtype) {
     case TRINE_BF16: return CHAIN_BF16;
     case TRINE_F16: return CHAIN_F16;
@@ -22,43 +27,72 @@ static int32_t type_of(trine_dtype dtype) {
     }
 }
 
-static void view_tensors(const trine_call *call, const chain_shape *shape, chain_params *p) {
-    for (int t = 0; t < CHAIN_VIEWS; t++) {
-        if (!simt_present(call, t)) continue;
-        p->view[t] = (chain_view){ .data = call->tensor[t].data,
-                                   .type = type_of(call->tensor[t].dtype),
-                                   .step = !shape->still[t] };
-        for (int d = 0; d < CHAIN_AROUND; d++) p->view[t].stride[d] = shape->stride[t][d];
-    }
-}
-
-static void pack_program(const chain_program *program, chain_params *p) {
+static void pack_program(const chain_program *program, const chain_layout *layout, chain_steps *p) {
     p->phases = program->phases;
     for (int k = 0; k < program->phases; k++) p->phase[k] = program->phase[k];
     for (int i = 0; i < program->steps; i++) {
         const chain_step *s = &program->step[i];
-        p->step[i][0] = s->op | (uint32_t)s->to << 8 | (uint32_t)s->a << 16 | (uint32_t)s->b << 24;
-        p->step[i][1] = s->c;
+        p->step[i] = s->op | (uint32_t)s->to << 8 | (uint32_t)s->a << 16 | (uint32_t)s->b << 24;
+        p->c[i] = s->c;
     }
     for (int i = 0; i < program->constants; i++) p->constant[i] = program->constant[i];
+    for (int t = 0; t < CHAIN_VIEWS; t++) {
+        p->type[t] = type_of(layout->type[t]);
+        p->along[t] = layout->place[t] == CHAIN_ALONG;
+    }
+}
+
+static void lay_out(const trine_call *call, const chain_program *program, chain_layout *layout, chain_job *job) {
+    const chain_shape shape = chain_shape_of(call->tensor, call->present, program->phases == 1);
+    memset(layout, 0, sizeof *layout); /* padding too: layouts are compared by bytes */
+    memset(job, 0, sizeof *job);
+    chain_lie(call, call->present, &shape, layout, job);
+}
+
+/* Of a row. */
+static int64_t pieces_of(const chain_program *program, const chain_job *job) {
+    return program->phases == 1 ? simt_blocks(job->n, CHAIN_PIECE) : 1;
+}
+
+static int64_t blocks_of(const chain_program *program, const chain_layout *layout, const chain_job *job) {
+    (void)layout;
+    return job->rows * pieces_of(program, job);
 }
 
 static trine_status launch(const trine_call *call) {
     const trine_chain_args *args = call->args;
-    chain_params p = { .phases = 0 };
+    chain_params p = { .n = 0 };
     chain_program program;
+    chain_layout layout;
+    chain_job job;
     char error[256] = "";
     if (!trine_chain_program_of(args->program, &program, error, sizeof error))
         return call->host->error(TRINE_ERR_ARGUMENT, "chain: program: %s", error);
-    const chain_shape shape = chain_shape_of(call->tensor, call->present, program.phases == 1);
-    pack_program(&program, &p);
-    view_tensors(call, &shape, &p);
-    for (int d = 0; d < CHAIN_AROUND; d++) p.outer[d] = shape.outer[d];
-    p.n = shape.n;
-    p.length = program.phases == 1 ? CHAIN_PIECE : shape.n;
-    p.pieces = simt_blocks(p.n, p.length);
+    lay_out(call, &program, &layout, &job);
+    pack_program(&program, &layout, &p.steps);
+    for (int t = 0; t < CHAIN_VIEWS; t++) {
+        p.view[t].data = job.data[t];
+        for (int d = 0; d < CHAIN_AROUND; d++) p.view[t].stride[d] = job.stride[t][d];
+    }
+    for (int d = 0; d < CHAIN_AROUND; d++) p.outer[d] = job.shape[d].by;
+    p.n = job.n;
+    p.pieces = pieces_of(&program, &job);
+    p.length = program.phases == 1 ? CHAIN_PIECE : job.n;
     const simt_function function = { .step = NULL };
-    return simt_launch(call, &function, p.outer[0] * p.outer[1] * p.outer[2] * p.pieces, SIMT_THREADS, &p, sizeof p);
+    return simt_launch(call, &function, blocks_of(&program, &layout, &job), SIMT_THREADS, &p, sizeof p);
+}
+
+static trine_status launch_many(const trine_call *call, const chain_program *program, const chain_layout *layout,
+                                const chain_calls *list, int64_t blocks) {
+    chain_list_params p = { .list = *list };
+    const simt_function function = { .step = "list" };
+    pack_program(program, layout, &p.steps);
+    return simt_launch(call, &function, blocks, SIMT_THREADS, &p, sizeof p);
+}
+
+static trine_status launch_list(trine_call *const *calls, int64_t count) {
+    static const chain_list_kernel kernel = { lay_out, blocks_of, launch, launch_many };
+    return chain_launch_list(&kernel, calls, count);
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
@@ -70,6 +104,7 @@ static void edges(const trine_call *call, trine_kernel_edges *edges) {
 SIMT_KERNELS(chain) = { { .name = SIMT_NAME "_compiled",
                           .refuse = chain_compiled_refuse,
                           .launch = chain_compiled_launch,
-                          .edges = chain_compiled_edges },
-                        { .name = SIMT_NAME, .launch = launch, .edges = edges },
+                          .edges = chain_compiled_edges,
+                          .launch_list = chain_compiled_launch_list },
+                        { .name = SIMT_NAME, .launch = launch, .edges = edges, .launch_list = launch_list },
                         { 0 } };

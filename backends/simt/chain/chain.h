@@ -15,22 +15,43 @@ enum {
 
 enum { CHAIN_F32, CHAIN_BF16, CHAIN_F16, CHAIN_I8, CHAIN_U8, CHAIN_I32 };
 
-/* A tensor; strides in elements, the last one of a row, which is 1 or 0. */
+/* A program as device code walks it. A step is its op, `to`, a and b from the lowest byte up, and c apart. */
+typedef struct chain_steps {
+    int32_t phases;
+    chain_phase phase[CHAIN_PHASES];
+    uint32_t step[CHAIN_STEPS];
+    uint8_t c[CHAIN_STEPS];
+    float constant[CHAIN_CONSTANTS];
+    uint8_t type[CHAIN_VIEWS];  /* CHAIN_F32 ... */
+    uint8_t along[CHAIN_VIEWS]; /* is there an element for each of a row, and not one for all? */
+} chain_steps;
+
+/* A tensor; strides in elements. */
 typedef struct chain_view {
     void *data; /* NULL: absent */
     int64_t stride[CHAIN_AROUND];
-    int32_t type, step;
 } chain_view;
 
-/* A step in two words: op, to, a and b from the lowest byte up; c. */
 typedef struct chain_params {
+    chain_steps steps;
     chain_view view[CHAIN_VIEWS];
     int64_t outer[CHAIN_AROUND], n;
     int64_t pieces, length; /* of a row, and elements of each */
-    int32_t phases;
-    chain_phase phase[CHAIN_PHASES];
-    uint32_t step[CHAIN_STEPS][2];
-    float constant[CHAIN_CONSTANTS];
 } chain_params;
+
+/* Calls in one launch, which is all parameters: each item is `words` words, namely
+ *     its first block; n; `outer` sizes around a row; and of each tensor of the set `tensors`: its address in two
+ *     words, the lower one first, and its `outer` strides */
+enum { CHAIN_LIST_CALLS = 64, CHAIN_LIST_WORDS = 768 };
+typedef struct chain_calls {
+    int32_t count, words, outer;
+    uint32_t tensors;
+    uint32_t item[CHAIN_LIST_WORDS];
+} chain_calls;
+
+typedef struct chain_list_params {
+    chain_steps steps;
+    chain_calls list;
+} chain_list_params;
 
 #endif

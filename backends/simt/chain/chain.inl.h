@@ -7,51 +7,38 @@
  * shared memory: of more than about ten steps these are the limit, not memory. */
 #include "chain.h"
 #include "chain_do.h"
+#include "chain_item.h"
 
 /* ------------------------------------------------------------------------------------------------- rows and tensors */
 
-DEVICE float chain_load(const chain_view &v, int64_t at) {
-    switch (v.type) {
-    case CHAIN_F32: return load_one<f32>(v.data, at);
-    case CHAIN_BF16: return load_one<bf16>(v.data, at);
-    case CHAIN_F16: return load_one<f16>(v.data, at);
-    case CHAIN_I8: return ((const int8_t *)v.data)[at];
-    case CHAIN_U8: return ((const uint8_t *)v.data)[at];
-    default: return (float)((const int32_t *)v.data)[at];
+DEVICE float chain_load(const void *row, int type, int64_t at) {
+    switch (type) {
+    case CHAIN_F32: return load_one<f32>(row, at);
+    case CHAIN_BF16: return load_one<bf16>(row, at);
+    case CHAIN_F16: return load_one<f16>(row, at);
+    case CHAIN_I8: return ((const int8_t *)row)[at];
+    case CHAIN_U8: return ((const uint8_t *)row)[at];
+    default: return (float)((const int32_t *)row)[at];
     }
 }
 
-DEVICE void chain_store(const chain_view &v, int64_t at, float x) {
-    switch (v.type) {
-    case CHAIN_F32: store_one<f32>(v.data, at, x); break;
-    case CHAIN_BF16: store_one<bf16>(v.data, at, x); break;
-    default: store_one<f16>(v.data, at, x);
+DEVICE void chain_store(void *row, int type, int64_t at, float x) {
+    switch (type) {
+    case CHAIN_F32: store_one<f32>(row, at, x); break;
+    case CHAIN_BF16: store_one<bf16>(row, at, x); break;
+    default: store_one<f16>(row, at, x);
     }
 }
 
-/* Where element j of a block's row is. */
-struct chain_row {
-    int64_t place[CHAIN_AROUND];
-
-    DEVICE chain_row(const chain_params &p, int64_t row) {
-#pragma unroll
-        for (int d = CHAIN_AROUND - 1; d >= 0; d--) {
-            place[d] = row % p.outer[d];
-            row /= p.outer[d];
-        }
-    }
-    DEVICE int64_t at(const chain_view &v, int64_t j) const {
-        int64_t sum = j * v.step;
-#pragma unroll
-        for (int d = 0; d < CHAIN_AROUND; d++) sum += place[d] * v.stride[d];
-        return sum;
-    }
-};
+DEVICE int chain_size(int type) {
+    return type == CHAIN_F32 || type == CHAIN_I32 ? 4 : type == CHAIN_BF16 || type == CHAIN_F16 ? 2 : 1;
+}
 
 /* What a block has in shared memory: registers of each thread's element; values of the row, and constants behind them;
  * each thread's reductions, and of sums the last few terms, so that none passes through more additions than
  * spec/norm/norm.h allows. */
 struct chain_memory {
+    void *row[CHAIN_VIEWS]; /* where the block's row begins in each tensor; NULL: absent */
     float element[CHAIN_REGISTERS][SIMT_THREADS];
     float uniform[CHAIN_UNIFORM];
     float total[CHAIN_REDUCTIONS][SIMT_THREADS], part[CHAIN_REDUCTIONS][SIMT_THREADS];
@@ -59,8 +46,8 @@ struct chain_memory {
 
 struct chain_step_of {
     uint32_t op, to, a, b, c;
-    DEVICE chain_step_of(const uint32_t (&word)[2])
-        : op(word[0] & 255), to(word[0] >> 8 & 255), a(word[0] >> 16 & 255), b(word[0] >> 24), c(word[1]) {}
+    DEVICE chain_step_of(const chain_steps &p, int i)
+        : op(p.step[i] & 255), to(p.step[i] >> 8 & 255), a(p.step[i] >> 16 & 255), b(p.step[i] >> 24), c(p.c[i]) {}
     DEVICE bool reduces() const { return op >= CHAIN_SUM_ROW && op <= CHAIN_MIN_ROW; }
 };
 
@@ -95,16 +82,15 @@ DEVICE void chain_take(chain_memory &m, const chain_step_of &s, int which, int64
 }
 
 /* All steps on one element. */
-DEVICE void chain_element(const chain_params &p, chain_memory &m, const chain_phase &phase, const chain_row &row,
-                          int64_t j, int64_t turn) {
+DEVICE void chain_element(const chain_steps &p, chain_memory &m, const chain_phase &phase, int64_t j, int64_t turn) {
     int which = 0;
     for (int i = phase.first; i < phase.end; i++) {
-        const chain_step_of s(p.step[i]);
+        const chain_step_of s(p, i);
         if (s.op == CHAIN_LOAD) {
-            m.element[s.to][thread_index()] = chain_load(p.view[s.a], row.at(p.view[s.a], j));
+            m.element[s.to][thread_index()] = chain_load(m.row[s.a], p.type[s.a], p.along[s.a] ? j : 0);
         } else if (s.op == CHAIN_STORE) {
-            const chain_view &v = p.view[CHAIN_INPUTS + s.to];
-            if (v.data) chain_store(v, row.at(v, j), chain_get(m, s.a));
+            void *row = m.row[CHAIN_INPUTS + s.to];
+            if (row) chain_store(row, p.type[CHAIN_INPUTS + s.to], j, chain_get(m, s.a));
         } else if (s.reduces()) {
             chain_take(m, s, which++, turn);
         } else {
@@ -114,11 +100,11 @@ DEVICE void chain_element(const chain_params &p, chain_memory &m, const chain_ph
 }
 
 /* What the block's threads have reduced, as values of the row. */
-DEVICE void chain_finish(const chain_params &p, chain_memory &m, const chain_phase &phase) {
+DEVICE void chain_finish(const chain_steps &p, chain_memory &m, const chain_phase &phase) {
     const int thread = thread_index();
     int which = 0;
     for (int i = phase.first; i < phase.end; i++) {
-        const chain_step_of s(p.step[i]);
+        const chain_step_of s(p, i);
         if (!s.reduces()) continue;
         float x = m.total[which][thread];
         if (s.op == CHAIN_SUM_ROW)
@@ -132,30 +118,70 @@ DEVICE void chain_finish(const chain_params &p, chain_memory &m, const chain_pha
     }
 }
 
-ENTRY(chain, SIMT_THREADS, chain_params) {
-    SHARED chain_memory m;
+/* All phases on elements first .. end-1 of the block's row, which has n. */
+DEVICE void chain_phases(const chain_steps &p, chain_memory &m, int64_t first, int64_t end, int64_t n) {
     const int thread = thread_index();
-    const int64_t number = block_index(), line = number / p.pieces, first = (number - line * p.pieces) * p.length,
-                  end = first + p.length < p.n ? first + p.length : p.n;
-    const chain_row row(p, line);
     if (thread < CHAIN_CONSTANTS) m.uniform[CHAIN_CONSTANT - CHAIN_ROW + thread] = p.constant[thread];
     for (int k = 0; k < p.phases; k++) {
         const chain_phase phase = p.phase[k];
         sync_block();
         for (int i = phase.row; i < phase.first && thread == 0; i++) {
-            const chain_step_of s(p.step[i]);
-            m.uniform[s.to - CHAIN_ROW] = chain_run(m, s, (float)p.n);
+            const chain_step_of s(p, i);
+            m.uniform[s.to - CHAIN_ROW] = chain_run(m, s, (float)n);
         }
         int which = 0;
         for (int i = phase.first; i < phase.end; i++) {
-            const chain_step_of s(p.step[i]);
+            const chain_step_of s(p, i);
             if (!s.reduces()) continue;
             m.total[which][thread] = chain_nothing(s.op);
             m.part[which++][thread] = 0;
         }
         sync_block();
         int64_t turn = 0;
-        for (int64_t j = first + thread; j < end; j += SIMT_THREADS) chain_element(p, m, phase, row, j, turn++);
+        for (int64_t j = first + thread; j < end; j += SIMT_THREADS) chain_element(p, m, phase, j, turn++);
         chain_finish(p, m, phase);
     }
+}
+
+ENTRY(chain, SIMT_THREADS, chain_params) {
+    SHARED chain_memory m;
+    const int t = thread_index();
+    const int64_t number = block_index(), first = number % p.pieces * p.length,
+                  end = first + p.length < p.n ? first + p.length : p.n;
+    if (t < CHAIN_VIEWS) {
+        int64_t line = number / p.pieces, at = 0;
+#pragma unroll
+        for (int d = CHAIN_AROUND - 1; d >= 0; d--) {
+            at += line % p.outer[d] * p.view[t].stride[d];
+            line /= p.outer[d];
+        }
+        m.row[t] = p.view[t].data ? (char *)p.view[t].data + at * chain_size(p.steps.type[t]) : nullptr;
+    }
+    chain_phases(p.steps, m, first, end, p.n);
+}
+
+/* The same of many calls. */
+ENTRY(chain_list, SIMT_THREADS, chain_list_params) {
+    SHARED chain_memory m;
+    const int t = thread_index();
+    const uint32_t *item = chain_item_of(p.list, block_index());
+    const uint32_t number = (uint32_t)block_index() - item[0], n = item[1],
+                   length = p.steps.phases == 1 ? (uint32_t)CHAIN_PIECE : n, pieces = (n + length - 1) / length,
+                   first = number % pieces * length, end = first + length < n ? first + length : n;
+    if (t < CHAIN_VIEWS) {
+        m.row[t] = nullptr;
+        if (p.list.tensors >> t & 1) {
+            int place = 0;
+            for (int i = 0; i < t; i++) place += p.list.tensors >> i & 1;
+            const uint32_t *size = item + 2, *tensor = size + p.list.outer + place * (2 + p.list.outer);
+            uint32_t line = number / pieces;
+            int64_t at = 0;
+            for (int d = p.list.outer - 1; d >= 0; d--) {
+                at += (int64_t)(line % size[d]) * (int32_t)tensor[2 + d];
+                line /= size[d];
+            }
+            m.row[t] = (char *)chain_address(tensor) + at * chain_size(p.steps.type[t]);
+        }
+    }
+    chain_phases(p.steps, m, first, end, n);
 }

@@ -6,33 +6,56 @@
  *     template <> struct chain_code<P>     the steps of each phase, in straight lines
  *
  * A chain without reductions is a walk: a thread takes units of N elements. With them, a group of G threads takes a
- * row, of which each thread holds up to V vectors of 8 elements in registers, so that memory is read once; a longer row
- * is read again in each phase. Which thread has which element follows from sizes alone, and so does the order of
- * sums. */
+ * row, of which each thread holds up to V vectors of N elements in registers, so that memory is read once, and what
+ * costs much is computed once; a longer row is read again in each phase. Which thread has which element follows from
+ * sizes alone, and so does the order of sums. */
 #ifndef TRINE_SIMT_CHAIN_BODY_H
 #define TRINE_SIMT_CHAIN_BODY_H
 
 #include "backends/simt/core/simt.h"
 #include "chain_job.h"
 #include "chain_do.h"
+#include "chain_item.h"
 
 template <int I> struct chain_tensor {
     using type = f32;
 };
 template <int P> struct chain_code;
 
+/* What is known of a row: its values; then of all that elements may be divided by, values of the row and constants, a
+ * power of two that takes it far from where inverses are subnormal, and the inverse of both. */
+enum { CHAIN_SCALES = CHAIN_ROW_VALUES, CHAIN_INVERSES = CHAIN_SCALES + CHAIN_UNIFORM };
+enum { CHAIN_KNOWN = CHAIN_INVERSES + CHAIN_UNIFORM };
+
+DEVICE float chain_scale(float b) {
+    const float size = magnitude(b);
+    return size < 0x1p-126f ? 0x1p64f : size > 0x1p126f ? 0x1p-64f : 1.0f;
+}
+/* a/b within 2^-23: the inverse is rounded, and the product with it. */
+DEVICE float chain_quotient(float a, float scale, float inverse) { return a * inverse * scale; }
+
 /* Where each tensor's row begins, and an element in it. */
 struct chain_place {
     int64_t row[CHAIN_VIEWS], at;
 };
 
-template <int OUTER, class Integer>
+/* Divisors of a list's items come without what makes division fast. */
+template <class Shape> DEVICE uint32_t chain_times(uint32_t number, const simt_divisor &by) {
+    return Shape::MANY ? number / (uint32_t)by.by : quotient(number, by);
+}
+template <class Shape> DEVICE uint64_t chain_times(uint64_t number, const simt_divisor &by) {
+    return quotient(number, by);
+}
+template <class Shape> DEVICE bool chain_is_short(int64_t count) { return Shape::MANY || divides_fast(count); }
+
+template <class Shape, class Integer>
 DEVICE void chain_find_row(const chain_job &p, Integer row, int64_t (&row_out)[CHAIN_VIEWS]) {
+    constexpr int OUTER = Shape::OUTER;
 #pragma unroll
     for (int64_t &from : row_out) from = 0;
 #pragma unroll
     for (int d = CHAIN_AROUND - 1; d >= CHAIN_AROUND - OUTER; d--) {
-        const Integer rest = d > CHAIN_AROUND - OUTER ? quotient(row, p.shape[d]) : 0;
+        const Integer rest = d > CHAIN_AROUND - OUTER ? chain_times<Shape>(row, p.shape[d]) : 0;
         const int64_t i = (int64_t)(row - rest * (Integer)p.shape[d].by);
 #pragma unroll
         for (int t = 0; t < CHAIN_VIEWS; t++) row_out[t] += i * p.stride[t][d];
@@ -135,10 +158,16 @@ DEVICE void chain_store(const chain_job &p, const chain_place &u, int64_t n, con
     }
 }
 
+/* What is kept of each of N elements from phase to phase. */
+template <class Shape, int N> struct chain_kept_values {
+    float v[N][Shape::KEPT];
+};
+
 /* The last phase of N elements. */
 template <class Shape, bool INSIDE, int N>
 DEVICE void chain_finish(const chain_job &p, const chain_place &u, int64_t n, const chain_taken<Shape, 0, N> &taken,
-                         const float (&ones)[CHAIN_INPUTS], const float (&row)[CHAIN_ROW_VALUES]) {
+                         const float (&ones)[CHAIN_INPUTS], const float (&row)[CHAIN_KNOWN],
+                         chain_kept_values<Shape, N> &kept) {
     float y[CHAIN_OUTPUTS][N];
 #pragma unroll
     for (int k = 0; k < N; k++) {
@@ -146,7 +175,7 @@ DEVICE void chain_finish(const chain_job &p, const chain_place &u, int64_t n, co
 #pragma unroll
         for (int i = 0; i < CHAIN_INPUTS; i++) x[i] = ones[i];
         taken.get(k, x);
-        chain_code<Shape::PHASES - 1>::element(p, row, x, out);
+        chain_code<Shape::PHASES - 1>::element(p, row, x, out, kept.v[k]);
 #pragma unroll
         for (int o = 0; o < CHAIN_OUTPUTS; o++) y[o][k] = out[o];
     }
@@ -158,21 +187,21 @@ DEVICE void chain_finish(const chain_job &p, const chain_place &u, int64_t n, co
 template <class Shape, int N> DEVICE chain_place chain_unit(const chain_job &p, int64_t number) {
     if (Shape::OUTER == 0) return { {}, number * N };
     chain_place u;
-    if (divides_fast(p.units)) {
-        const uint32_t row = quotient((uint32_t)number, p.row_units);
+    if (chain_is_short<Shape>(p.units)) {
+        const uint32_t row = chain_times<Shape>((uint32_t)number, p.row_units);
         u.at = (int64_t)((uint32_t)number - row * (uint32_t)p.row_units.by) * p.length;
-        chain_find_row<Shape::OUTER>(p, row, u.row);
+        chain_find_row<Shape>(p, row, u.row);
     } else {
-        const uint64_t row = quotient((uint64_t)number, p.row_units);
+        const uint64_t row = chain_times<Shape>((uint64_t)number, p.row_units);
         u.at = (int64_t)((uint64_t)number - row * (uint64_t)p.row_units.by) * p.length;
-        chain_find_row<Shape::OUTER>(p, row, u.row);
+        chain_find_row<Shape>(p, row, u.row);
     }
     return u;
 }
 
 /* U units of N elements, all asked for before any is looked at. */
 template <class Shape, int U, int N>
-DEVICE void chain_units(const chain_job &p, int64_t number, const float (&row)[CHAIN_ROW_VALUES]) {
+DEVICE void chain_units(const chain_job &p, int64_t number, const float (&row)[CHAIN_KNOWN]) {
     chain_place u[U];
     chain_taken<Shape, 0, N> taken[U];
     float ones[U][CHAIN_INPUTS] = {};
@@ -183,13 +212,17 @@ DEVICE void chain_units(const chain_job &p, int64_t number, const float (&row)[C
         chain_load_ones<Shape>(p, u[i], ones[i]);
     }
 #pragma unroll
-    for (int i = 0; i < U; i++) chain_finish<Shape, true>(p, u[i], p.n, taken[i], ones[i], row);
+    for (int i = 0; i < U; i++) {
+        chain_kept_values<Shape, N> kept;
+        chain_finish<Shape, true>(p, u[i], p.n, taken[i], ones[i], row, kept);
+    }
 }
 
-template <class Shape> DEVICE void chain_walk(const chain_job &p) {
+/* Block number `block` of the call's. */
+template <class Shape> DEVICE void chain_walk(const chain_job &p, int64_t block) {
     constexpr int N = Shape::LENGTH, U = Shape::UNITS;
-    const int64_t first = block_index() * (Shape::THREADS * U), number = first + thread_index();
-    float row[CHAIN_ROW_VALUES] = {};
+    const int64_t first = block * (Shape::THREADS * U), number = first + thread_index();
+    float row[CHAIN_KNOWN] = {};
     chain_code<Shape::FIRST>::row_steps(p, row);
     if (first + Shape::THREADS * U <= p.whole_units) {
         chain_units<Shape, U, N>(p, number, row);
@@ -208,7 +241,8 @@ template <class Shape> DEVICE void chain_walk(const chain_job &p) {
             float ones[CHAIN_INPUTS] = {};
             taken.template load<true>(p, u, p.n);
             chain_load_ones<Shape>(p, u, ones);
-            chain_finish<Shape, true>(p, u, p.n, taken, ones, row);
+            chain_kept_values<Shape, 1> kept;
+            chain_finish<Shape, true>(p, u, p.n, taken, ones, row, kept);
         }
     }
 }
@@ -229,19 +263,20 @@ template <int P> struct chain_combine {
 };
 
 template <class Shape> struct chain_rows {
-    static constexpr int G = Shape::GROUP, V = Shape::VECTORS, PIECE = G * V * VECTOR;
+    static constexpr int G = Shape::GROUP, V = Shape::VECTORS, N = Shape::LENGTH, PIECE = G * V * N;
     static constexpr int ROWS = Shape::THREADS / G; /* of a block */
 
     const chain_job &p;
     chain_place u;
     int64_t n; /* 0: the group has no row, but comes along */
     float ones[CHAIN_INPUTS];
-    chain_taken<Shape, 0, VECTOR> taken[V];
-    float row[CHAIN_ROW_VALUES];
+    chain_taken<Shape, 0, N> taken[V];
+    chain_kept_values<Shape, N> kept[V];
+    float row[CHAIN_KNOWN];
 
     DEVICE chain_place place(int64_t piece, int v) const {
         chain_place x = u;
-        x.at = piece + (v * G + thread_index() % G) * VECTOR;
+        x.at = piece + (v * G + thread_index() % G) * N;
         return x;
     }
     DEVICE void load(int64_t piece) {
@@ -257,23 +292,24 @@ template <class Shape> struct chain_rows {
 
     /* The reductions of a vector, by pairs; elements beyond the row do not count. */
     template <int P>
-    DEVICE void reduce(const chain_place &x, const chain_taken<Shape, 0, VECTOR> &from, chain_sums<P> &sums) {
+    DEVICE void reduce(const chain_place &x, const chain_taken<Shape, 0, N> &from, chain_kept_values<Shape, N> &keep,
+                       chain_sums<P> &sums) {
         constexpr int R = chain_code<P>::REDUCTIONS;
-        chain_sums<P> of[VECTOR];
+        chain_sums<P> of[N];
         chain_sums<P> none;
         chain_code<P>::start(none.v);
 #pragma unroll
-        for (int k = 0; k < VECTOR; k++) {
+        for (int k = 0; k < N; k++) {
             float in[CHAIN_INPUTS];
 #pragma unroll
             for (int i = 0; i < CHAIN_INPUTS; i++) in[i] = ones[i];
             from.get(k, in);
-            chain_code<P>::element(p, row, in, of[k].v);
+            chain_code<P>::element(p, row, in, of[k].v, keep.v[k]);
 #pragma unroll
             for (int j = 0; j < R; j++) of[k].v[j] = x.at + (Shape::WHOLE ? 0 : k) < n ? of[k].v[j] : none.v[j];
         }
 #pragma unroll
-        for (int half = VECTOR / 2; half > 0; half /= 2)
+        for (int half = N / 2; half > 0; half /= 2)
 #pragma unroll
             for (int k = 0; k < half; k++) of[k] = chain_combine<P>()(of[k], of[k + half]);
         sums = chain_combine<P>()(sums, of[0]);
@@ -286,7 +322,7 @@ template <class Shape> struct chain_rows {
         for (int64_t piece = 0; piece == 0 || (Shape::PIECES && piece < p.n); piece += PIECE) {
             if (Shape::PIECES) load(piece);
 #pragma unroll
-            for (int v = 0; v < V; v++) reduce<P>(place(piece, v), taken[v], sums);
+            for (int v = 0; v < V; v++) reduce<P>(place(piece, v), taken[v], kept[v], sums);
         }
         sums = group_combine<G>(sums, chain_combine<P>());
         chain_code<P>::keep(sums.v, row);
@@ -300,24 +336,65 @@ template <class Shape> struct chain_rows {
 #pragma unroll
             for (int v = 0; v < V; v++) {
                 const chain_place x = place(piece, v);
-                if (x.at < n) chain_finish<Shape, Shape::WHOLE>(p, x, n, taken[v], ones, row);
+                if (x.at < n) chain_finish<Shape, Shape::WHOLE>(p, x, n, taken[v], ones, row, kept[v]);
             }
         }
     }
 };
 
-template <class Shape> DEVICE void chain_over_rows(const chain_job &p) {
+template <class Shape> DEVICE void chain_over_rows(const chain_job &p, int64_t block) {
     using rows = chain_rows<Shape>;
-    const int64_t i = block_index() * rows::ROWS + (rows::ROWS > 1 ? thread_index() / Shape::GROUP : 0);
-    rows r{ p, {}, i < p.rows ? p.n : 0, {}, {}, {} };
-    if (divides_fast(p.rows))
-        chain_find_row<Shape::OUTER>(p, (uint32_t)(i < p.rows ? i : 0), r.u.row);
+    const int64_t i = block * rows::ROWS + (rows::ROWS > 1 ? thread_index() / Shape::GROUP : 0);
+    rows r{ p, {}, i < p.rows ? p.n : 0, {}, {}, {}, {} };
+    if (chain_is_short<Shape>(p.rows))
+        chain_find_row<Shape>(p, (uint32_t)(i < p.rows ? i : 0), r.u.row);
     else
-        chain_find_row<Shape::OUTER>(p, (uint64_t)(i < p.rows ? i : 0), r.u.row);
+        chain_find_row<Shape>(p, (uint64_t)(i < p.rows ? i : 0), r.u.row);
     if (r.n > 0) chain_load_ones<Shape>(p, r.u, r.ones);
     if (!Shape::PIECES) r.load(0);
     r.template phase<0>();
     r.finish();
+}
+
+/* ---------------------------------------------------------------------------------------------------------- lists */
+
+/* The call of an item, as it would be launched alone. */
+template <class Shape> DEVICE chain_job chain_job_of(const chain_list_job &list, const uint32_t *item) {
+    constexpr int OUTER = Shape::OUTER, FROM = CHAIN_AROUND - OUTER, N = Shape::LENGTH;
+    chain_job p;
+    p.n = item[1];
+    p.rows = 1;
+#pragma unroll
+    for (int d = 0; d < OUTER; d++) {
+        p.shape[FROM + d].by = item[2 + d];
+        p.rows *= item[2 + d];
+    }
+    const uint32_t *tensor = item + 2 + OUTER;
+#pragma unroll
+    for (int t = 0; t < CHAIN_VIEWS; t++) {
+        p.data[t] = nullptr;
+        if (Shape::place(t) == CHAIN_ABSENT) continue;
+        p.data[t] = chain_address(tensor);
+#pragma unroll
+        for (int d = 0; d < OUTER; d++) p.stride[t][FROM + d] = (int32_t)tensor[2 + d];
+        tensor += 2 + OUTER;
+    }
+#pragma unroll
+    for (int i = 0; i < CHAIN_CONSTANTS; i++) p.constant[i] = list.constant[i];
+    p.length = N;
+    p.row_units.by = (p.n + N - 1) / N;
+    p.units = p.row_units.by * p.rows;
+    p.whole_units = p.n % N == 0 ? p.units : OUTER == 0 ? p.n / N : 0;
+    return p;
+}
+
+template <class Shape> DEVICE void chain_many(const chain_list_job &list) {
+    const uint32_t *item = chain_item_of(list.list, block_index());
+    const chain_job p = chain_job_of<Shape>(list, item);
+    if constexpr (Shape::GROUP == 0)
+        chain_walk<Shape>(p, block_index() - item[0]);
+    else
+        chain_over_rows<Shape>(p, block_index() - item[0]);
 }
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "backends/simt/core/compile.h"
 #include "backends/simt/core/host.h"
-#include "chain_source.h"
+#include "chain_launch.h"
 #include "spec/chain/parse.h"
 #include "spec/chain/shape.h"
 #include "spec/number.h"
@@ -27,33 +27,6 @@ _Static_assert((int)CHAIN_X0 == 0 && (int)CHAIN_Y0 == (int)CHAIN_INPUTS && (int)
 /* The tensors that the program uses, by set. */
 static uint32_t used(const trine_call *call, const chain_program *program) {
     return call->present & ((uint32_t)program->inputs | (uint32_t)program->outputs << CHAIN_INPUTS);
-}
-
-/* How they lie along the last dimension, and the others, merged where all tensors allow. */
-static void lay(const trine_call *call, uint32_t set, const chain_shape *shape, chain_layout *l, chain_job *job) {
-    int64_t length[CHAIN_AROUND] = { 1, 1, 1 };
-    int last = CHAIN_AROUND; /* the outermost that is there so far */
-    job->n = shape->n;
-    job->rows = shape->outer[0] * shape->outer[1] * shape->outer[2];
-    for (int d = CHAIN_AROUND - 1; d >= 0; d--) {
-        if (shape->outer[d] == 1) continue;
-        bool merges = last < CHAIN_AROUND;
-        for (int t = 0; t < CHAIN_VIEWS; t++)
-            if ((set >> t & 1) && last < CHAIN_AROUND && shape->stride[t][d] != job->stride[t][last] * length[last])
-                merges = false;
-        if (!merges) last--;
-        length[last] *= shape->outer[d];
-        for (int t = 0; !merges && t < CHAIN_VIEWS; t++)
-            if (set >> t & 1) job->stride[t][last] = shape->stride[t][d];
-    }
-    l->outer = (uint8_t)(CHAIN_AROUND - last);
-    for (int d = 0; d < CHAIN_AROUND; d++) job->shape[d] = simt_divisor_of(length[d]);
-    for (int t = 0; t < CHAIN_VIEWS; t++) {
-        if (!(set >> t & 1)) continue;
-        l->type[t] = (uint16_t)call->tensor[t].dtype;
-        l->place[t] = shape->still[t] ? CHAIN_STILL : CHAIN_ALONG;
-        job->data[t] = call->tensor[t].data;
-    }
 }
 
 /* Are all vectors of so many elements aligned? */
@@ -74,7 +47,7 @@ static void lay_walk(const trine_call *call, const chain_program *program, chain
     const uint32_t set = used(call, program);
     const chain_shape shape = chain_shape_of(call->tensor, set, true);
     const int64_t n = shape.n;
-    lay(call, set, &shape, l, job);
+    chain_lie(call, set, &shape, l, job);
     int inputs = 0;
     l->length = 8;
     for (int t = 0; t < CHAIN_VIEWS; t++) {
@@ -95,29 +68,47 @@ static void lay_walk(const trine_call *call, const chain_program *program, chain
 static const int groups[] = { 8, 32, 64, 128, 256, 512 };
 enum { GROUPS = sizeof groups / sizeof groups[0] };
 
+/* Elements of a vector: 16 bytes of an output at most, so that a warp's stores have no gaps. */
+static int vector_of(const trine_call *call, const chain_program *program) {
+    for (int t = CHAIN_INPUTS; t < CHAIN_VIEWS; t++)
+        if ((used(call, program) >> t & 1) && trine_dtype_size(call->tensor[t].dtype) > 2) return 4;
+    return 8;
+}
+
 /* Vectors that a thread may hold: of all inputs 128 bytes, and code for so many elements that compiling stays short. */
 static int most_vectors(const trine_call *call, const chain_program *program) {
-    int bytes = 0, most = 4;
+    const int length = vector_of(call, program);
+    int bytes = 0, most = 32 / length;
     for (int t = 0; t < CHAIN_INPUTS; t++)
-        if (program->inputs >> t & 1) bytes += (int)trine_dtype_size(call->tensor[t].dtype) * SIMT_VECTOR;
-    while (most > 1 && (most * bytes > 128 || most * program->steps > 96)) most /= 2;
+        if (program->inputs >> t & 1) bytes += (int)trine_dtype_size(call->tensor[t].dtype) * length;
+    while (most > 1 && (most * bytes > 128 || most * length * program->steps > 768)) most /= 2;
     return most;
 }
 
 static void lay_rows(const trine_call *call, const chain_program *program, chain_layout *l, chain_job *job) {
     const uint32_t set = used(call, program);
     const chain_shape shape = chain_shape_of(call->tensor, set, false);
-    const int most = most_vectors(call, program);
+    const int most = most_vectors(call, program), length = vector_of(call, program);
     const int64_t n = shape.n;
-    lay(call, set, &shape, l, job);
+    chain_lie(call, set, &shape, l, job);
     int g = 0;
-    while (g < GROUPS - 1 && (int64_t)groups[g] * most * SIMT_VECTOR < n) g++;
+    while (g < GROUPS - 1 && (int64_t)groups[g] * most * length < n) g++;
     l->group = (uint16_t)groups[g];
+    l->length = (uint8_t)length;
     l->vectors = (uint8_t)most;
-    while (l->vectors > 1 && (int64_t)groups[g] * l->vectors / 2 * SIMT_VECTOR >= n) l->vectors /= 2;
-    l->pieces = (int64_t)groups[g] * most * SIMT_VECTOR < n;
-    l->whole = n % SIMT_VECTOR == 0 && aligned(call, l, job, SIMT_VECTOR);
+    while (l->vectors > 1 && (int64_t)groups[g] * l->vectors / 2 * length >= n) l->vectors /= 2;
+    l->pieces = (int64_t)groups[g] * most * length < n;
+    l->whole = n % length == 0 && aligned(call, l, job, length);
     l->threads = (uint16_t)(l->group <= 32 ? (int)SIMT_THREADS : l->group);
+}
+
+/* The beginning of the first two inputs that are read element by element. */
+static simt_ahead_two ahead_of(const trine_call *call, const chain_layout *l) {
+    int input[2], count = 0;
+    for (int t = 0; t < CHAIN_INPUTS && count < 2; t++)
+        if (l->place[t] == CHAIN_ALONG) input[count++] = t;
+    if (count == 2) return simt_ahead_of_two(call, input[0], input[1]);
+    return (simt_ahead_two){ { count == 1 ? simt_ahead_of(call, input[0]) : (simt_ahead){ NULL, 0, 0 } } };
 }
 
 static void lay_out(const trine_call *call, const chain_program *program, chain_layout *l, chain_job *job) {
@@ -128,6 +119,7 @@ static void lay_out(const trine_call *call, const chain_program *program, chain_
         lay_rows(call, program, l, job);
     else
         lay_walk(call, program, l, job);
+    job->ahead = ahead_of(call, l);
 }
 
 /* ------------------------------------------------------------------------------------------------------- programs */
@@ -258,27 +250,51 @@ const char *chain_compiled_refuse(const trine_call *call) {
     return c->code.why[0] ? c->code.why : NULL;
 }
 
-trine_status chain_compiled_launch(const trine_call *call) {
+static int64_t blocks_of(const chain_program *program, const chain_layout *l, const chain_job *job) {
+    (void)program;
+    return l->group == 0 ? simt_blocks(job->units, (int64_t)l->threads * l->units)
+                         : simt_blocks(job->rows, l->threads / l->group);
+}
+
+static trine_status launch_code(const trine_call *call, const chain_program *program, const chain_layout *layout,
+                                int64_t blocks, const void *params) {
     const char *op = call->plan->spec->name;
+    const compiled *c = code_of(call, program, layout, true);
+    if (c == NULL) return call->host->error(TRINE_ERR_MEMORY, "%s: no room for another compiled program", op);
+    if (c->code.why[0]) return call->host->error(TRINE_ERR_DEVICE, "%s: %s", op, c->code.why);
+    return simt_launch_compiled(call, &c->code, blocks, layout->threads, params);
+}
+
+trine_status chain_compiled_launch(const trine_call *call) {
     chain_program program;
     chain_layout layout;
     chain_job job;
-    if (!program_of(call, &program)) return call->host->error(TRINE_ERR_INTERNAL, "%s: its program cannot be read", op);
+    if (!program_of(call, &program))
+        return call->host->error(TRINE_ERR_INTERNAL, "%s: its program cannot be read", call->plan->spec->name);
     lay_out(call, &program, &layout, &job);
-    const compiled *c = code_of(call, &program, &layout, true);
-    if (c == NULL) return call->host->error(TRINE_ERR_MEMORY, "%s: no room for another compiled program", op);
-    if (c->code.why[0]) return call->host->error(TRINE_ERR_DEVICE, "%s: %s", op, c->code.why);
-    const int64_t blocks = layout.group == 0 ? simt_blocks(job.units, (int64_t)layout.threads * layout.units)
-                                             : simt_blocks(job.rows, layout.threads / layout.group);
-    return simt_launch_compiled(call, &c->code, blocks, layout.threads, &job);
+    return launch_code(call, &program, &layout, blocks_of(&program, &layout, &job), &job);
+}
+
+static trine_status launch_many(const trine_call *call, const chain_program *program, const chain_layout *layout,
+                                const chain_calls *list, int64_t blocks) {
+    chain_layout of_many = *layout;
+    chain_list_job job = { .list = *list };
+    of_many.many = true;
+    memcpy(job.constant, program->constant, sizeof job.constant);
+    return launch_code(call, program, &of_many, blocks, &job);
+}
+
+trine_status chain_compiled_launch_list(trine_call *const *calls, int64_t count) {
+    static const chain_list_kernel kernel = { lay_out, blocks_of, chain_compiled_launch, launch_many };
+    return chain_launch_list(&kernel, calls, count);
 }
 
 void chain_compiled_edges(const trine_call *call, trine_kernel_edges *edges) {
     chain_program program;
     if (!program_of(call, &program)) return;
-    const int most = most_vectors(call, &program);
-    trine_kernel_edge(edges, CHAIN_DIM_N, SIMT_VECTOR);
+    const int most = most_vectors(call, &program), length = vector_of(call, &program);
+    trine_kernel_edge(edges, CHAIN_DIM_N, length);
     for (int g = 0; program.phases > 1 && g < GROUPS; g++)
-        trine_kernel_edge(edges, CHAIN_DIM_N, (int64_t)groups[g] * most * SIMT_VECTOR);
+        trine_kernel_edge(edges, CHAIN_DIM_N, (int64_t)groups[g] * most * length);
     if (program.phases == 1) trine_kernel_edge(edges, CHAIN_DIM_N, SIMT_THREADS * SIMT_VECTOR);
 }

@@ -9,6 +9,7 @@
 const char *chain_compiled_refuse(const trine_call *call);
 /* Compiles the program when it is launched for the first time. */
 trine_status chain_compiled_launch(const trine_call *call);
+trine_status chain_compiled_launch_list(trine_call *const *calls, int64_t count);
 void chain_compiled_edges(const trine_call *call, trine_kernel_edges *edges);
 
 #endif

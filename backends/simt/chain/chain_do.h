@@ -15,8 +15,13 @@ struct chain_most {
     DEVICE float operator()(float a, float b) const { return chain_larger(a, b); }
 };
 
-/* Where exp_of() does not reach, a factor of e is taken out; 89.5 is Inf already. */
-DEVICE float chain_exp(float x) { return x > 88.0f ? exp_of((x > 89.5f ? 89.5f : x) - 1.0f) * 2.71828175f : exp_of(x); }
+/* exp_of() up to where it overflows: the power of two stays below 2^128, and what is beyond is with the rest, which
+ * makes Inf of it. */
+DEVICE float chain_exp(float x) {
+    const float bounded = x < -104.0f ? -104.0f : x, t = bounded * LOG2E, s = t > 0x1.fffffep6f ? 0x1.fffffep6f : t,
+                rest = fused(bounded, LOG2E_REST, fused(bounded, LOG2E, -s)), e = exp2_approx(s);
+    return fused(e, rest * LN2, e);
+}
 
 /* Within 8: powers of x^2 below 0.95; above, 1 - exp(-p(x)) (backends/cpu/core/vec_math.h). */
 DEVICE float chain_erf(float x) {

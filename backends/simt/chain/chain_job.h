@@ -18,6 +18,13 @@ typedef struct chain_job {
     int64_t stride[CHAIN_VIEWS][CHAIN_AROUND];
     void *data[CHAIN_VIEWS];
     float constant[CHAIN_CONSTANTS];
+    simt_ahead_two ahead;
 } chain_job;
+
+/* Many of them in one launch. */
+typedef struct chain_list_job {
+    float constant[CHAIN_CONSTANTS];
+    chain_calls list;
+} chain_list_job;
 
 #endif

@@ -21,6 +21,85 @@ __attribute__((format(printf, 2, 3))) static void put(writer *w, const char *for
     va_end(arguments);
 }
 
+/* --------------------------------------------------------------------------------------------- what elements keep */
+
+enum { KEPT_MOST = 2, KEPT_ELEMENTS = 32 /* that a thread keeps in all */ };
+
+/* A value of an element: what it is made of, other values by their number, what is the row's from UNIFORM on. */
+enum { UNIFORM = CHAIN_STEPS };
+typedef struct value {
+    int op, from[3];
+    int phase; /* the first that computes it */
+} value;
+
+/* Of rows in registers: which values phases compute again, and could keep. */
+typedef struct keeping {
+    int number[CHAIN_STEPS]; /* of a step's value */
+    value value[CHAIN_STEPS];
+    int values, kept[KEPT_MOST], count;
+    bool needed[CHAIN_STEPS]; /* steps, where values are kept */
+} keeping;
+
+static bool is_sink(const chain_step *s) { return s->op == CHAIN_STORE || chain_reduces(s->op); }
+static bool costs_much(int op) { return (op >= CHAIN_SQRT && op <= CHAIN_GELU_TANH) || op == CHAIN_DIV; }
+static int kept_place(const keeping *k, int number) {
+    for (int i = 0; i < k->count; i++)
+        if (k->kept[i] == number) return i;
+    return -1;
+}
+
+static int number_of(keeping *k, const chain_step *s, const int *in_register, int phase) {
+    const uint8_t place[] = { s->a, s->b, s->c };
+    value v = { .op = s->op, .phase = phase };
+    if (s->op == CHAIN_LOAD) v.from[0] = s->a;
+    for (int i = 0; i < chain_operands(s->op); i++)
+        v.from[i] = place[i] < CHAIN_ROW ? in_register[place[i]] : UNIFORM + place[i];
+    for (int i = 0; i < k->values; i++)
+        if (k->value[i].op == v.op && memcmp(k->value[i].from, v.from, sizeof v.from) == 0) return i;
+    k->value[k->values] = v;
+    return k->values++;
+}
+
+/* Whatever a phase computes and an earlier one did is kept, if it costs much and there is room; what only that is made
+ * of is then not needed. */
+static void keep_of_phase(keeping *k, const chain_program *program, int phase, int most) {
+    bool wanted[CHAIN_STEPS + 1] = { false }; /* values */
+    for (int i = program->phase[phase].end - 1; i >= program->phase[phase].first; i--) {
+        const chain_step *s = &program->step[i];
+        const int number = k->number[i];
+        k->needed[i] = is_sink(s) || wanted[number];
+        if (!k->needed[i]) continue;
+        if (!is_sink(s) && k->value[number].phase < phase && costs_much(s->op)) {
+            if (kept_place(k, number) < 0 && k->count < most) k->kept[k->count++] = number;
+            if (kept_place(k, number) >= 0) continue;
+        }
+        if (is_sink(s)) wanted[number] = true;
+        for (int j = 0; !is_sink(s) && j < chain_operands(s->op); j++)
+            if (k->value[number].from[j] < UNIFORM) wanted[k->value[number].from[j]] = true;
+    }
+}
+
+static void find_kept(keeping *k, const chain_program *program, const chain_layout *l) {
+    const int held = l->vectors * l->length, most = l->group == 0 || l->pieces         ? 0
+                                                    : KEPT_ELEMENTS / held < KEPT_MOST ? KEPT_ELEMENTS / held
+                                                                                       : KEPT_MOST;
+    k->values = k->count = 0;
+    for (int p = 0; p < program->phases; p++) {
+        int in_register[CHAIN_REGISTERS] = { 0 };
+        for (int i = program->phase[p].first; i < program->phase[p].end; i++) {
+            const chain_step *s = &program->step[i];
+            /* of a sink, the number of what goes there */
+            k->number[i] = !is_sink(s)        ? number_of(k, s, in_register, p)
+                           : s->a < CHAIN_ROW ? in_register[s->a]
+                                              : CHAIN_STEPS;
+            if (!is_sink(s)) in_register[s->to] = k->number[i];
+        }
+        keep_of_phase(k, program, p, most);
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------------------- steps */
+
 static const char *type_name(uint16_t type) { return trine_dtype_name(type); }
 
 static void put_operand(writer *w, int place) {
@@ -40,6 +119,12 @@ static void put_value(writer *w, const chain_step *s) {
         put(w, "x[%d];\n", s->a);
         return;
     }
+    if (s->op == CHAIN_DIV && s->b >= CHAIN_ROW) {
+        put(w, "chain_quotient(");
+        put_operand(w, s->a);
+        put(w, ", row[CHAIN_SCALES + %d], row[CHAIN_INVERSES + %d]);\n", s->b - CHAIN_ROW, s->b - CHAIN_ROW);
+        return;
+    }
     put(w, "chain_do(%d", s->op);
     for (int i = 0; i < 3; i++) {
         put(w, ", ");
@@ -51,8 +136,23 @@ static void put_value(writer *w, const chain_step *s) {
     put(w, ", 1);\n");
 }
 
+/* Of what elements of the phase are divided by. */
+static void put_inverses(writer *w, const chain_program *program, const chain_phase *phase) {
+    uint64_t there = 0;
+    for (int i = phase->first; i < phase->end; i++) {
+        const chain_step *s = &program->step[i];
+        if (s->op != CHAIN_DIV || s->b < CHAIN_ROW || (there >> (s->b - CHAIN_ROW) & 1)) continue;
+        there |= UINT64_C(1) << (s->b - CHAIN_ROW);
+        put(w, "row[CHAIN_SCALES + %d] = chain_scale(", s->b - CHAIN_ROW);
+        put_operand(w, s->b);
+        put(w, ");\nrow[CHAIN_INVERSES + %d] = 1.0f / (", s->b - CHAIN_ROW);
+        put_operand(w, s->b);
+        put(w, " * row[CHAIN_SCALES + %d]);\n", s->b - CHAIN_ROW);
+    }
+}
+
 static void put_row_steps(writer *w, const chain_program *program, const chain_phase *phase) {
-    put(w, "static DEVICE void row_steps(const chain_job &p, float (&row)[CHAIN_ROW_VALUES]) {\n");
+    put(w, "static DEVICE void row_steps(const chain_job &p, float (&row)[CHAIN_KNOWN]) {\n");
     for (int i = phase->row; i < phase->first; i++) {
         const chain_step *s = &program->step[i];
         put(w, "row[%d] = ", s->to - (s->to >= CHAIN_ROW ? CHAIN_ROW : 0));
@@ -63,6 +163,7 @@ static void put_row_steps(writer *w, const chain_program *program, const chain_p
             put_value(w, s);
         }
     }
+    put_inverses(w, program, phase);
     put(w, "}\n");
 }
 
@@ -83,7 +184,7 @@ static void put_reductions(writer *w, const chain_program *program, const chain_
     for (int i = phase->first, j = 0; i < phase->end; i++)
         if (chain_reduces(program->step[i].op)) put(w, "case %d: return %s;\n", j++, combination(program->step[i].op));
     put(w, "}\nreturn 0;\n}\n");
-    put(w, "static DEVICE void keep(const float (&s)[REDUCTIONS], float (&row)[CHAIN_ROW_VALUES]) {\n");
+    put(w, "static DEVICE void keep(const float (&s)[REDUCTIONS], float (&row)[CHAIN_KNOWN]) {\n");
     for (int i = phase->first, j = 0; i < phase->end; i++) {
         const chain_step *s = &program->step[i];
         if (chain_reduces(s->op)) put(w, "row[%d] = s[%d];\n", s->to - (s->to >= CHAIN_ROW ? CHAIN_ROW : 0), j++);
@@ -91,25 +192,29 @@ static void put_reductions(writer *w, const chain_program *program, const chain_
     put(w, "}\n");
 }
 
-static void put_element(writer *w, const chain_program *program, const chain_phase *phase, int results) {
+static void put_element(writer *w, const chain_program *program, int number, const keeping *k, int results) {
+    const chain_phase *phase = &program->phase[number];
     put(w,
-        "static DEVICE void element(const chain_job &p, const float (&row)[CHAIN_ROW_VALUES], const float "
-        "(&x)[CHAIN_INPUTS], float (&y)[%d]) {\n",
-        results);
+        "static DEVICE void element(const chain_job &p, const float (&row)[CHAIN_KNOWN], const float "
+        "(&x)[CHAIN_INPUTS], float (&y)[%d], float (&kept)[%d]) {\n",
+        results, k->count > 0 ? k->count : 1);
     uint32_t written = 0;
-    for (int i = phase->first; i < phase->end; i++) {
-        const chain_step *s = &program->step[i];
-        if (s->op != CHAIN_STORE && !chain_reduces(s->op)) written |= 1u << s->to;
-    }
+    for (int i = phase->first; i < phase->end; i++)
+        if (!is_sink(&program->step[i]) && k->needed[i]) written |= 1u << program->step[i].to;
     for (int r = 0; r < CHAIN_REGISTERS; r++)
         if (written >> r & 1) put(w, "float r%d;\n", r);
     for (int i = phase->first, j = 0; i < phase->end; i++) {
         const chain_step *s = &program->step[i];
-        if (s->op == CHAIN_STORE || chain_reduces(s->op)) {
+        if (!k->needed[i]) continue;
+        const int kept = is_sink(s) ? -1 : kept_place(k, k->number[i]);
+        if (is_sink(s)) {
             put(w, "y[%d] = ", s->op == CHAIN_STORE ? s->to : j++);
             put_operand(w, s->a);
             put(w, ";\n");
+        } else if (kept >= 0 && k->value[k->number[i]].phase < number) {
+            put(w, "r%d = kept[%d];\n", s->to, kept);
         } else {
+            if (kept >= 0) put(w, "kept[%d] = ", kept);
             put(w, "r%d = ", s->to);
             put_value(w, s);
         }
@@ -117,23 +222,23 @@ static void put_element(writer *w, const chain_program *program, const chain_pha
     put(w, "}\n");
 }
 
-static void put_phase(writer *w, const chain_program *program, int number) {
+static void put_phase(writer *w, const chain_program *program, int number, const keeping *k) {
     const chain_phase *phase = &program->phase[number];
     int reductions = 0;
     for (int i = phase->first; i < phase->end; i++) reductions += chain_reduces(program->step[i].op);
     put(w, "template <> struct chain_code<%d> {\n", number);
     put_row_steps(w, program, phase);
     if (reductions > 0) put_reductions(w, program, phase, reductions);
-    put_element(w, program, phase, reductions > 0 ? reductions : (int)CHAIN_OUTPUTS);
+    put_element(w, program, number, k, reductions > 0 ? reductions : (int)CHAIN_OUTPUTS);
     put(w, "};\n");
 }
 
-static void put_shape(writer *w, const chain_program *program, const chain_layout *l) {
+static void put_shape(writer *w, const chain_program *program, const chain_layout *l, int kept) {
     put(w,
-        "struct shape {\nstatic constexpr bool WHOLE = %d, PIECES = %d;\nenum { FIRST, PHASES = %d, THREADS = %d, "
-        "GROUP = "
-        "%d, VECTORS = %d, OUTER = %d, LENGTH = %d, UNITS = %d };\n",
-        l->whole, l->pieces, program->phases, l->threads, l->group, l->vectors, l->outer, l->length, l->units);
+        "struct shape {\nstatic constexpr bool WHOLE = %d, PIECES = %d, MANY = %d;\nenum { FIRST, PHASES = %d, THREADS "
+        "= %d, GROUP = %d, VECTORS = %d, OUTER = %d, LENGTH = %d, UNITS = %d, KEPT = %d };\n",
+        l->whole, l->pieces, l->many, program->phases, l->threads, l->group, l->vectors, l->outer, l->length, l->units,
+        kept > 0 ? kept : 1);
     put(w, "static constexpr DEVICE int place(int i) {\nreturn ");
     for (int t = 0; t < CHAIN_VIEWS; t++)
         if (l->place[t] != CHAIN_ABSENT) put(w, "i == %d ? %d : ", t, l->place[t]);
@@ -142,13 +247,18 @@ static void put_shape(writer *w, const chain_program *program, const chain_layou
 
 size_t chain_source(const chain_program *program, const chain_layout *l, char *text_out, size_t size) {
     writer w = { text_out, size, 0 };
-    put(&w, "#include <target.h>\n%s", trine_chain_text);
+    keeping k;
+    find_kept(&k, program, l);
+    put(&w, "#include <fetch.h>\n%s", trine_chain_text);
     for (int t = 0; t < CHAIN_VIEWS; t++)
         if (l->place[t] != CHAIN_ABSENT)
             put(&w, "template <> struct chain_tensor<%d> {\nusing type = %s;\n};\n", t, type_name(l->type[t]));
-    put_shape(&w, program, l);
-    for (int i = 0; i < program->phases; i++) put_phase(&w, program, i);
-    put(&w, "ENTRY(" CHAIN_ENTRY ", %d, chain_job) { %s<shape>(p); }\n}\n", l->threads,
-        l->group == 0 ? "chain_walk" : "chain_over_rows");
+    put_shape(&w, program, l, k.count);
+    for (int i = 0; i < program->phases; i++) put_phase(&w, program, i, &k);
+    if (l->many)
+        put(&w, "ENTRY(" CHAIN_ENTRY ", %d, chain_list_job) { chain_many<shape>(p); }\n}\n", l->threads);
+    else
+        put(&w, "ENTRY_ASKING(" CHAIN_ENTRY ", %d, 1, chain_job) { %s<shape>(p, block_index()); }\n}\n", l->threads,
+            l->group == 0 ? "chain_walk" : "chain_over_rows");
     return w.length;
 }

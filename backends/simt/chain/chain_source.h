@@ -13,10 +13,12 @@ typedef struct chain_layout {
     uint16_t type[CHAIN_VIEWS]; /* trine_dtype, of those that are there */
     uint8_t place[CHAIN_VIEWS]; /* CHAIN_ALONG ... */
     uint8_t outer;              /* dimensions besides the last */
-    uint8_t length, units;      /* of a walk: elements of a unit, and units of a thread */
+    uint8_t length;             /* elements of a unit of a walk, or of a vector of a row */
+    uint8_t units;              /* of a walk: those of a thread */
     uint8_t vectors;            /* of rows: that a thread holds */
     bool whole;                 /* of rows: their vectors are aligned and whole */
     bool pieces;                /* they are longer than what a group holds */
+    bool many;                  /* calls, by a chain_list_job */
     uint16_t group;             /* threads of a row; 0: a walk */
     uint16_t threads;           /* of a block */
 } chain_layout;

@@ -128,7 +128,7 @@ static void keep_log(void *program, int result, simt_compiled *out) {
 }
 
 static bool run_compiler(const char *source, int count, const char *const *options, simt_compiled *out) {
-    static const char *const header_name[] = { "target.h" };
+    static const char *const header_name[] = { "fetch.h" };
     void *program = NULL;
     int result = compiler.CreateProgram(&program, source, "trine", 1, &simt_compiler_of_vendor.vocabulary, header_name);
     if (result != 0) {
@@ -195,7 +195,7 @@ static struct trial *find_trial(const void *device) {
 }
 
 const char *simt_compiler_missing(const trine_call *call) {
-    static const char source[] = "#include <target.h>\nnamespace trine_device {\nstruct trial { int32_t nothing; };\n"
+    static const char source[] = "#include <fetch.h>\nnamespace trine_device {\nstruct trial { int32_t nothing; };\n"
                                  "ENTRY(trial_of_compiler, 64, trial) {}\n}\n";
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     if (missing() != NULL) return missing();

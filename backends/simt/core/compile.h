@@ -13,7 +13,7 @@ typedef struct simt_compiler_spec {
     const char *const *libraries; /* their names, the best first; NULL ends them */
     const char *arch_option;      /* what stands before an architecture's name */
     const char *const *options;   /* besides; NULL ends them */
-    const char *vocabulary;       /* the text of the vendor's <target.h> */
+    const char *vocabulary;       /* the text of the vendor's <fetch.h>, and so of <target.h> */
 } simt_compiler_spec;
 extern const simt_compiler_spec simt_compiler_of_vendor;
 
@@ -33,7 +33,7 @@ const char *simt_compiler_missing(const trine_call *call);
 /* "nvrtc 13.0": once it is not missing. */
 const char *simt_compiler_version(void);
 
-/* Compiles `source`, which may include <target.h>, for the call's device, or finds its code in the cache, and loads
+/* Compiles `source`, which may include <fetch.h>, for the call's device, or finds its code in the cache, and loads
  * `function`. False with the reason in compiled_out->why. The caller sees to it that two threads do not compile the
  * same. Legal while the queue is recorded. */
 bool simt_compile(const trine_call *call, const char *source, const char *function, simt_compiled *compiled_out);

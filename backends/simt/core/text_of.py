@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes headers of device code as a C string, for compilers that run when the program does and see no files.
 
-Usage: text_of.py NAME ROOT OUTPUT DEPFILE HEADER... What a header includes by "" is put in its place, once; <target.h>
-is left out, since the source that is compiled includes it first, and so are headers of the C library, whose types
-stand at the beginning of the vendors' vocabularies. Comments are left out."""
+Usage: text_of.py NAME ROOT OUTPUT DEPFILE HEADER... What a header includes by "" is put in its place, once; <fetch.h>
+and <target.h> are left out, since the source that is compiled includes both first, and so are headers of the C
+library, whose types stand at the beginning of the vendors' vocabularies. Comments are left out."""
 import os
 import re
 import sys
