@@ -50,6 +50,9 @@ Test(chain, says_what_is_wrong) {
         { "t = x0", "chain: program: it sets no output: no y0" },
         { "y1 = x0", "chain: program: it does not set y0, which is given" },
         { "y0 = x0 + x1", "chain: program: it reads x1, which is NULL" },
+        { "y0 = x0; r0 = x0 - max_row(x0)",
+          "chain: program: at character 10: \"r0\" is of a row, but its value is of elements" },
+        { "r0 = max_row(x0)", "chain: program: it does not set y0, which is given" },
     };
     for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
         expect_message(run(programs[i][0]), TRINE_ERR_ARGUMENT, programs[i][1]);
@@ -93,4 +96,24 @@ Test(chain, reads_as_it_says) {
     for (int i = 0; i < N; i++) cr_expect(y[i] == 3 * x[i]);
     assert_ok(run(" a\t=\nx0 ; y0 = - a\r\n*2 "));
     for (int i = 0; i < N; i++) cr_expect(y[i] == -2 * x[i]);
+}
+
+/* A row's outputs lie anywhere, and rows without elements have them too. */
+Test(chain, has_outputs_of_rows) {
+    float sum[2 * N], most[N];
+    trine_tensor tx = trine_tensor_2d(x, TRINE_F32, N, 1), ty = trine_tensor_2d(y, TRINE_F32, N, 1),
+                 ts = { sum, TRINE_F32, 1, { N }, { 2 } }, tm = trine_tensor_1d(most, TRINE_F32, N);
+    const trine_chain_args args = {
+        TRINE_ARGS(chain), .x0 = &tx, .y0 = &ty,
+        .r0 = &ts,         .r1 = &tm, .program = "y0 = x0 * 2; r0 = sum_row(x0) + 1; r1 = max_row(x0)"
+    };
+    for (int i = 0; i < 2 * N; i++) sum[i] = -1;
+    assert_ok(trine_chain(queue, &args));
+    for (int i = 0; i < N; i++)
+        cr_expect(y[i] == 2 * x[i] && sum[2 * i] == x[i] + 1 && sum[2 * i + 1] == -1 && most[i] == x[i]);
+    tx.shape[1] = ty.shape[1] = 0;
+    assert_ok(trine_chain(queue, &args));
+    for (int i = 0; i < N; i++) cr_expect(sum[2 * i] == 1 && sum[2 * i + 1] == -1 && most[i] == -INFINITY);
+    tm.dtype = TRINE_BF16;
+    expect_fail(trine_chain(queue, &args), TRINE_ERR_ARGUMENT, "r1 is bf16");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists of chains on a device: the same bits as the calls one after the other, and calls that are alike are one launch,
- * which a stand-in for the driver counts. Speaks TAP. Usage: chain-lists DEVICE KERNEL ROUNDS LARGE. */
+ * which a stand-in for the driver counts. Speaks TAP. Usage: chain-lists DEVICE KERNEL CALLS LARGE. */
 #include <dlfcn.h>
 
 #include "emulators/cuda/stub.h"
@@ -45,7 +45,7 @@ int main(int argc, char **argv) {
         tap(false, "%s: %s", argv[1], trine_error_message());
         return tap_end();
     }
-    tap(lists_of_chains_agree(queue, atoi(argv[3]), atoll(argv[4])), "lists by %s have the bits of single calls",
+    tap(lists_of_chains_agree(queue, 1, atoi(argv[3]), atoll(argv[4])), "lists by %s have the bits of single calls",
         argv[2]);
     for (int i = 0; i < 2; i++) {
         const int all = launches_of(queue, programs[i], 0), apart = launches_of(queue, programs[i], 1);

@@ -24,6 +24,8 @@ static const char *const texts[] = {
     "y0 = min_row(x0) + max_row(x1) * sum_row(x2 * x3) - x4; y1 = x5; y2 = x6; y3 = x7",
     "y0 = abs(x0) + sqrt(x1) + rsqrt(x0) + log(x1) + tanh(x0) + erf(x1); y1 = gelu(x0) + gelu_tanh(x1) + relu(x0)",
     "y0 = floor(x0) + bf16(x1) + f16(x0) + select(x0 < x1, silu(x0), sigmoid(x1)) + fma(x0, x1, -x0); y1 = x0 <= x1",
+    "r0 = 3; y0 = x0 / x1",
+    "m = max_row(x0); e = exp(x0 - m); s = sum_row(e * e); y0 = e / s; y1 = tanh(e); r0 = m + log(s); r1 = s / 3",
     "a = sum_row(x0); b = sum_row(x0 * a); c = sum_row(x0 * b); d = sum_row(x0 * c); y0 = x0 * d",
 };
 enum { TEXTS = sizeof texts / sizeof texts[0] };
@@ -99,6 +101,11 @@ static void draw_program(chain_program *program_out) {
             add(&l, "%sy%u = ", i > 0 ? "; " : "", i);
             add_expression(&l, 1 + (int)below(3), rows);
         }
+        for (unsigned i = 0; rows && i < below(CHAIN_ROW_OUTPUTS + 1); i++) {
+            add(&l, "; r%u = max_row(", i);
+            add_expression(&l, 1, false);
+            add(&l, ")");
+        }
     } while (!trine_chain_parse(l.text, &graph, NULL, 0) || !trine_chain_compile(&graph, program_out, NULL, 0));
 }
 
@@ -108,17 +115,19 @@ static void draw_layout(const chain_program *program, chain_layout *l) {
     memset(l, 0, sizeof *l);
     const uint32_t set = (uint32_t)program->inputs | (uint32_t)program->outputs << CHAIN_INPUTS;
     l->outer = (uint8_t)below(CHAIN_AROUND + 1);
-    l->length = (uint8_t)(below(3) == 0 ? 1 : below(2) ? 4 : 8);
+    l->length = (uint8_t)(!chain_by_rows(program) && below(3) == 0 ? 1 : below(2) ? 4 : 8);
     l->units = (uint8_t)(1 + below(2));
     l->vectors = (uint8_t)(1 << below(program->steps > 40 ? 1 : 3));
     l->whole = below(2);
     l->pieces = below(2);
-    l->group = program->phases > 1 ? groups[below(5)] : 0;
+    l->many = below(4) == 0;
+    l->group = chain_by_rows(program) ? groups[below(5)] : 0;
     l->threads = l->group <= 32 ? 256 : l->group;
     for (int t = 0; t < CHAIN_VIEWS; t++) {
         if (!(set >> t & 1) || (t >= CHAIN_INPUTS && below(8) == 0)) continue;
-        l->type[t] = types[below(t == 0 ? 6 : 3)];
-        l->place[t] = t < CHAIN_INPUTS && below(4) == 0 ? CHAIN_STILL : CHAIN_ALONG;
+        const bool of_row = t >= CHAIN_ROW_VIEWS;
+        l->type[t] = types[of_row ? 0 : below(t == 0 ? 6 : 3)];
+        l->place[t] = of_row || (t < CHAIN_INPUTS && below(4) == 0) ? CHAIN_STILL : CHAIN_ALONG;
     }
 }
 

@@ -157,7 +157,7 @@ static inline void lists_add_chain(lists *l) {
         "y0 = x0 * 1.5 + x1",
         "y0 = select(x0 > x1, x0 / x1, 0.25); y1 = max(x0, x1) / 3",
         "t = x0 + x1; e = exp(t - max_row(t)); y0 = e / sum_row(e)",
-        "m = mean_row(x0); y0 = (x0 - m) * x1; y1 = sigmoid(x0) * min_row(x1)",
+        "m = mean_row(x0); y0 = (x0 - m) * x1; y1 = sigmoid(x0) * min_row(x1); r0 = m; r1 = 2 - m",
     };
     const int64_t small = lists_size(l), n = small > l->large / 2 ? small : small % 2500,
                   rows = n < 3000 ? (int64_t[]){ 1, 1, 3, 7 }[lists_draw(l, 4)] : 1;
@@ -168,6 +168,7 @@ static inline void lists_add_chain(lists *l) {
     t[1] = lists_matrix(l, type, rows, n, other < 5 ? other : 0);
     t[2] = lists_matrix(l, type, rows, n, kind == 5 ? 1 : 0);
     t[3] = lists_matrix(l, type, rows, n, 0);
+    t[4] = lists_vector(l, TRINE_F32, rows, false);
     l->chain[l->count] = (trine_chain_args){
         TRINE_ARGS(chain),
         .x0 = &t[0],
@@ -175,6 +176,7 @@ static inline void lists_add_chain(lists *l) {
         .y0 = &t[2],
         .y1 = program % 2 == 1 && lists_draw(l, 3) > 0 ? &t[3] : NULL,
         .program = programs[program],
+        .r1 = program == 3 && kind > 0 ? &t[4] : NULL,
     };
     l->args[l->count] = &l->chain[l->count];
     l->count++;
@@ -231,8 +233,8 @@ typedef struct lists_op {
     void (*add)(lists *l);
 } lists_op;
 
-/* So many lists of each of two ops, whose largest tensors have `large` elements. */
-static inline bool lists_agree_of(trine_queue *queue, int rounds, int64_t large, const lists_op ops[2]) {
+/* So many lists of each of two ops, of up to `calls` calls, whose largest tensors have `large` elements. */
+static inline bool lists_agree_of(trine_queue *queue, int rounds, int calls, int64_t large, const lists_op ops[2]) {
     lists *l = calloc(1, sizeof *l);
     *l = (lists){ .queue = queue,
                   .large = large,
@@ -244,7 +246,7 @@ static inline bool lists_agree_of(trine_queue *queue, int rounds, int64_t large,
     l->memory = memory;
     for (int round = 0; round < 2 * rounds && good; round++) {
         const lists_op *op = &ops[round % 2];
-        const int most = round < 2 ? LISTS_CALLS : 1 + round * 7 % LISTS_CALLS;
+        const int most = round < 2 ? calls : 1 + round * 7 % calls;
         lists_begin(l, (uint64_t)round);
         while (l->count < most && lists_has_room(l)) op->add(l);
         good = lists_run(l, op->op);
@@ -257,12 +259,12 @@ static inline bool lists_agree_of(trine_queue *queue, int rounds, int64_t large,
 static inline bool lists_agree(trine_queue *queue, int rounds, int64_t large) {
     static const lists_op ops[] = { { TRINE_OP_ADAMW, lists_add_adamw },
                                     { TRINE_OP_GLOBAL_NORM_CLIP, lists_add_clip } };
-    return lists_agree_of(queue, rounds, large, ops);
+    return lists_agree_of(queue, rounds, LISTS_CALLS, large, ops);
 }
 
-static inline bool lists_of_chains_agree(trine_queue *queue, int rounds, int64_t large) {
+static inline bool lists_of_chains_agree(trine_queue *queue, int rounds, int calls, int64_t large) {
     static const lists_op ops[] = { { TRINE_OP_CHAIN, lists_add_chain }, { TRINE_OP_CHAIN, lists_add_chain } };
-    return lists_agree_of(queue, rounds, large, ops);
+    return lists_agree_of(queue, rounds, calls, large, ops);
 }
 
 #endif

@@ -24,6 +24,8 @@ typedef struct trine_chain_args {
     const trine_tensor *y2; /* out, optional [p] [q] [r] n */
     const trine_tensor *y3; /* out, optional [p] [q] [r] n */
     const char *program;    /* what to do, "y0 = x0 + x1"; read during the call alone */
+    const trine_tensor *r0; /* out, optional [p] [q] [r]: one value for each row */
+    const trine_tensor *r1; /* out, optional [p] [q] [r] */
 } trine_chain_args;
 
 /* A short program on elements and rows, run as one kernel: each input is read from memory once, but where rows are
@@ -32,8 +34,9 @@ typedef struct trine_chain_args {
  *     t = x0 + x1; m = max_row(t); e = exp(t - m); y0 = e / sum_row(e)
  *
  * A program is statements NAME = EXPRESSION, parted by semicolons. x0 to x7 are the inputs at an element, y0 to y3 the
- * outputs; other names stand for what they were last set to, and may be set again. Spaces and ends of lines mean
- * nothing. Expressions are made of decimal numbers, names and parentheses, and of these:
+ * outputs, r0 and r1 those that have one value for a row; other names stand for what they were last set to, and may be
+ * set again. Spaces and ends of lines mean nothing. Expressions are made of decimal numbers, names and parentheses, and
+ * of these:
  *
  *     a + b, a - b, a * b, a / b, -a
  *     a < b, a <= b, a > b, a >= b, a == b, a != b    1 or 0; one in an expression, but for parentheses
@@ -47,16 +50,18 @@ typedef struct trine_chain_args {
  *     sum_row(a), mean_row(a), max_row(a), min_row(a) over the row, which is the last dimension; NaN if one is
  *
  * "-" binds stronger than "*" and "/", those stronger than "+" and "-", and these than comparisons. What is written
- * twice is computed once. The value of a row, as sum_row(a), may stand wherever an element may. A program has room for
- * 1024 characters, 128 steps, 32 different numbers, 32 values of a row, 16 values of an element at once, reductions of
- * reductions to a depth of 7, and 8 reductions at each; trine explain says how many it takes.
+ * twice is computed once. The value of a row, as sum_row(a), may stand wherever an element may; r0 and r1 are set to
+ * such values alone, as in "m = max_row(x0); e = exp(x0 - m); s = sum_row(e); y0 = e / s; r0 = m + log(s)". A program
+ * has room for 1024 characters, 128 steps, 32 different numbers, 32 values of a row, 16 values of an element at once,
+ * reductions of reductions to a depth of 7, and 8 reductions at each; trine explain says how many it takes.
  *
  * Source: Wahib and Maruyama 2014 on fusing kernels; Shi et al. 2023 (Welder) on what moves through memory.
  *
- * Shapes: all [p] [q] [r] n; missing leading dimensions are 1, and a dimension of an input may be 1 where that of y0 is
- * not. The last dimension is contiguous, leading strides are free.
+ * Shapes: all [p] [q] [r] n, but r0 and r1 [p] [q] [r]; missing leading dimensions are 1, and a dimension of an input
+ * may be 1 where that of y0 is not. The last dimension is contiguous, leading strides are free, as are all of r0 and
+ * r1.
  * Types: x0 is f32, bf16, f16, i8, u8 or i32, x1 f32, bf16 or f16, x2 to x7 f32, bf16 or f16, all the same, y0 to y3
- * likewise. All is computed in f32, to which i32 is rounded; a result is rounded to the output's type.
+ * likewise, r0 and r1 f32. All is computed in f32, to which i32 is rounded; a result is rounded to the output's type.
  * Aliasing: an output may be one of x0 to x3, the very same view. All other overlap with an output is an error.
  *
  * Error bound: composed. Each step has one of its own, 2^-24 of a sum or product, 2^-23 of a quotient or square root,

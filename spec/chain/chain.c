@@ -10,7 +10,7 @@
 
 #define ARGS trine_chain_args
 
-/* The tensors' places: x0 and on, and y0 and on behind them. */
+/* The tensors' places: x0 and on, y0 and on behind them, then r0 and on. */
 #define INPUT(i) (i)
 #define OUTPUT(i) (CHAIN_INPUTS + (i))
 
@@ -34,9 +34,12 @@ static bool check(const void *args, uint32_t present, char *text, size_t size) {
             if (size > 0) trine_snprintf(text, size, "program: it reads x%d, which is NULL", i);
             return false;
         }
-    for (int i = 0; i < CHAIN_OUTPUTS; i++)
+    for (int i = 0; i < CHAIN_OUTPUTS + CHAIN_ROW_OUTPUTS; i++)
         if (!(program.outputs >> i & 1) && (present >> OUTPUT(i) & 1)) {
-            if (size > 0) trine_snprintf(text, size, "program: it does not set y%d, which is given", i);
+            const bool row = i >= CHAIN_OUTPUTS;
+            if (size > 0)
+                trine_snprintf(text, size, "program: it does not set %c%d, which is given", row ? 'r' : 'y',
+                               row ? i - CHAIN_OUTPUTS : i);
             return false;
         }
     if (size > 0) tell(&program, text, size);
@@ -83,8 +86,9 @@ static void evaluate(walk *w, int i, int64_t element) {
     }
 }
 
-static void store(const walk *w, int64_t element) {
-    for (int i = 0; i < CHAIN_OUTPUTS; i++) {
+/* Outputs first .. end-1, which have the element. */
+static void store(const walk *w, int first, int end, int64_t element) {
+    for (int i = first; i < end; i++) {
         if (w->graph->output[i] < 0 || w->ref->value[OUTPUT(i)] == NULL) continue;
         const chain_real y = w->value[w->graph->output[i]];
         w->ref->value[OUTPUT(i)][element] = y.v;
@@ -108,7 +112,7 @@ static void phase_of(walk *w, int phase, bool last, int64_t first, int64_t n) {
             if (chain_reduces(node->op) && node->phase == phase + 1)
                 real_reduce(&reduction[i], w->value[node->a], node->op == CHAIN_MIN_ROW);
         }
-        if (last) store(w, j);
+        if (last) store(w, 0, CHAIN_OUTPUTS, j);
     }
     for (int i = 0; i < g->count; i++) {
         const chain_node *node = &g->node[i];
@@ -129,8 +133,10 @@ static void reference(trine_ref *ref) {
     for (int i = 0; i < graph.count; i++)
         if (graph.node[i].phase >= phases) phases = graph.node[i].phase + 1;
     walk w = { .ref = ref, .graph = &graph, .n = (double)n };
-    for (int64_t row = 0; row < rows; row++)
+    for (int64_t row = 0; row < rows; row++) {
         for (int k = 0; k < phases; k++) phase_of(&w, k, k == phases - 1, row * n, n);
+        store(&w, CHAIN_OUTPUTS, CHAIN_OUTPUTS + CHAIN_ROW_OUTPUTS, row);
+    }
 }
 
 #define ANY "f32|bf16|f16"
@@ -138,9 +144,9 @@ static void reference(trine_ref *ref) {
 const trine_spec trine_spec_chain = {
     SPEC(chain),
     .summary = "A short program on elements and rows, run as one kernel",
-    .formula =
-        "y0, y1, y2, y3 = program(x0, ..., x7), each step in f32, as \"t = x0 + x1; m = max_row(t); e = exp(t - m); "
-        "y0 = e / sum_row(e)\"",
+    .formula = "y0, y1, y2, y3, r0, r1 = program(x0, ..., x7), each step in f32, as \"t = x0 + x1; m = max_row(t); e = "
+               "exp(t - "
+               "m); y0 = e / sum_row(e)\"",
     .source = "Wahib and Maruyama 2014; Shi et al. 2023 (Welder)",
     .tensors = { TENSOR(x0, IN | BROADCAST, "A", SHAPE),
                  TENSOR(x1, IN | OPTIONAL | BROADCAST, "B", SHAPE, .fill = "positive often"),
@@ -150,21 +156,27 @@ const trine_spec trine_spec_chain = {
                  TENSOR(x6, IN | OPTIONAL | BROADCAST, "C", SHAPE), TENSOR(x7, IN | OPTIONAL | BROADCAST, "C", SHAPE),
                  TENSOR(y0, OUT, "T", SHAPE, .terms = "1"), TENSOR(y1, OUT | OPTIONAL, "T", SHAPE, .terms = "1"),
                  TENSOR(y2, OUT | OPTIONAL, "T", SHAPE, .terms = "1"),
-                 TENSOR(y3, OUT | OPTIONAL, "T", SHAPE, .terms = "1") },
+                 TENSOR(y3, OUT | OPTIONAL, "T", SHAPE, .terms = "1"),
+                 TENSOR(r0, OUT | OPTIONAL | ANY_STRIDE, "R", "[p] [q] [r]", .terms = "1"),
+                 TENSOR(r1, OUT | OPTIONAL | ANY_STRIDE, "R", "[p] [q] [r]", .terms = "1") },
     .params = { PARAM(program, TEXT, .min = 1,
-                      .values = "y0=x0 y0=-x0*2+0.5 y0=relu(x0);y1=x0<0 y0=exp(x0)-1 y0=log(x0)*sqrt(x0) "
-                                "y0=gelu_tanh(x0+x1)+x2 y0=select(x0>x1,x0/x1,bf16(x1)) "
-                                "y0=fma(x0,x1,x2);y1=min(x0,max(x1,x2));y2=floor(x0*3) "
-                                "t=x0+x1;m=max_row(t);e=exp(t-m);y0=e/sum_row(e) "
-                                "y0=x0*rsqrt(mean_row(x0*x0)+1e-6)*x1 "
-                                "m=mean_row(x0);c=x0-m;y0=c*rsqrt(mean_row(c*c)+0.00001)*x1+x2;y1=m "
-                                "y0=silu(x0)*x1;y1=sigmoid(x0);y2=tanh(x1);y3=erf(x0)+gelu(x0) "
-                                "a=abs(x0);b=x1-min_row(x1);y0=a*rsqrt(b+1)+f16(x0)*x3;y1=a!=b;y2=(a<=b)*x3;y3=a==x3 "
-                                "s=sum_row(x0*x1);y0=x0-s*x1 y0=max(max(x0,x1),max(x2,x3)) "
-                                "y0=x0+x1;y0=y0+x2;y0=y0+x3;y0=y0+x4;y0=y0*x5+x6*x7 "
-                                "y0=((x0<x1)+(x0>=x1))*x0;y1=1-sqrt(abs(x1))",
+                      .values =
+                          "y0=x0 y0=-x0*2+0.5 y0=relu(x0);y1=x0<0 y0=exp(x0)-1 y0=log(x0)*sqrt(x0) "
+                          "y0=gelu_tanh(x0+x1)+x2 y0=select(x0>x1,x0/x1,bf16(x1)) "
+                          "y0=fma(x0,x1,x2);y1=min(x0,max(x1,x2));y2=floor(x0*3) "
+                          "t=x0+x1;m=max_row(t);e=exp(t-m);y0=e/sum_row(e) "
+                          "y0=x0*rsqrt(mean_row(x0*x0)+1e-6)*x1 "
+                          "m=mean_row(x0);c=x0-m;y0=c*rsqrt(mean_row(c*c)+0.00001)*x1+x2;y1=m "
+                          "y0=silu(x0)*x1;y1=sigmoid(x0);y2=tanh(x1);y3=erf(x0)+gelu(x0) "
+                          "a=abs(x0);m=min_row(x1);b=x1-m;y0=a*rsqrt(b+1)+f16(x0)*x3;y1=a!=b;y2=(a<=b)*x3;y3=a==x3;"
+                          "r0=m;r1=rsqrt(m*m+1) "
+                          "s=sum_row(x0*x1);y0=x0-s*x1 y0=max(max(x0,x1),max(x2,x3)) "
+                          "y0=x0+x1;y0=y0+x2;y0=y0+x3;y0=y0+x4;y0=y0*x5+x6*x7 "
+                          "y0=((x0<x1)+(x0>=x1))*x0;y1=1-sqrt(abs(x1)) "
+                          "m=max_row(x0);s=sum_row(exp(x0-m));y0=exp(x0-m)/s;r0=m+log(s) "
+                          "r0=mean_row(x0);r1=rsqrt(mean_row(x0*x0)+1);y0=(x0-r0)*r1 y0=x0*2;r0=0.5",
                       .doc = "statements, \"y0 = x0 + x1\"") },
-    .types = { "A=" ANY "|i8|u8|i32 B=" ANY " C=" ANY " T=" ANY },
+    .types = { "A=" ANY "|i8|u8|i32 B=" ANY " C=" ANY " T=" ANY " R=f32" },
     .alias = { "y0=x0", "y0=x1", "y0=x2", "y0=x3", "y1=x0", "y1=x1", "y1=x2", "y1=x3", "y2=x0", "y2=x1", "y2=x2",
                "y2=x3", "y3=x0", "y3=x1", "y3=x2", "y3=x3" },
     .flops = "10*p*q*r*n",

@@ -52,7 +52,7 @@ static bool chain_row_place(chain_compiler *c, int node) {
 /* What outputs are made of. */
 static void chain_mark(chain_compiler *c) {
     const chain_graph *g = c->graph;
-    for (int i = 0; i < CHAIN_OUTPUTS; i++)
+    for (int i = 0; i < CHAIN_OUTPUTS + CHAIN_ROW_OUTPUTS; i++)
         if (g->output[i] >= 0) c->needed[g->output[i]] = true;
     for (int i = g->count - 1; i >= 0; i--) {
         const chain_node *n = &g->node[i];
@@ -78,6 +78,17 @@ static bool chain_row_steps(chain_compiler *c, int phase) {
         const chain_node *n = &c->graph->node[i];
         if (!c->needed[i] || !n->row || n->phase != phase || n->op == CHAIN_NUMBER || chain_reduces(n->op)) continue;
         if (!chain_row_place(c, i) || !chain_emit_node(c, i, c->place[i])) return false;
+    }
+    return true;
+}
+
+/* What is stored of the row. */
+static bool chain_row_stores(chain_compiler *c) {
+    for (int i = 0; i < CHAIN_ROW_OUTPUTS; i++) {
+        const int value = c->graph->output[CHAIN_OUTPUTS + i];
+        if (value < 0) continue;
+        c->program->outputs |= (uint8_t)(1 << (CHAIN_OUTPUTS + i));
+        if (!chain_emit(c, CHAIN_STORE_ROW, i, c->place[value], 0, 0)) return false;
     }
     return true;
 }
@@ -150,7 +161,7 @@ bool trine_chain_compile(const chain_graph *graph, chain_program *program_out, c
     for (int k = 0; k < phases; k++) {
         chain_phase *phase = &program_out->phase[program_out->phases++];
         phase->row = program_out->steps;
-        if (!chain_row_steps(&c, k)) return false;
+        if (!chain_row_steps(&c, k) || (k == phases - 1 && !chain_row_stores(&c))) return false;
         phase->first = program_out->steps;
         if (!chain_element_steps(&c, k, k == phases - 1)) return false;
         phase->end = program_out->steps;

@@ -22,7 +22,7 @@ typedef struct chain_node {
 typedef struct chain_graph {
     int count;
     chain_node node[CHAIN_NODES];
-    int output[CHAIN_OUTPUTS]; /* a value; -1: not written */
+    int output[CHAIN_OUTPUTS + CHAIN_ROW_OUTPUTS]; /* a value; -1: not written */
 } chain_graph;
 
 /* The graph of a text, and the program of a graph; false, and what is wrong in `error`, if they have none. */

@@ -294,15 +294,19 @@ static bool chain_statement(chain_parser *p) {
         *name = (chain_name){ word, length, 0 };
     }
     name->node = value;
-    const int output = chain_place(word, length, 'y', CHAIN_OUTPUTS);
+    const int output = chain_place(word, length, 'y', CHAIN_OUTPUTS),
+              of_row = chain_place(word, length, 'r', CHAIN_ROW_OUTPUTS);
+    if (of_row >= 0 && !p->graph->node[value].row)
+        return chain_wrong(p, word, "\"%.*s\" is of a row, but its value is of elements", (int)length, word) >= 0;
     if (output >= 0) p->graph->output[output] = value;
+    if (of_row >= 0) p->graph->output[CHAIN_OUTPUTS + of_row] = value;
     return true;
 }
 
 bool trine_chain_parse(const char *text, chain_graph *graph_out, char *error, size_t size) {
     chain_parser p = { .begin = text, .at = text, .graph = graph_out, .error = error, .size = size };
     graph_out->count = 0;
-    for (int i = 0; i < CHAIN_OUTPUTS; i++) graph_out->output[i] = -1;
+    for (int i = 0; i < CHAIN_OUTPUTS + CHAIN_ROW_OUTPUTS; i++) graph_out->output[i] = -1;
     if (strnlen(text, CHAIN_TEXT + 1) > CHAIN_TEXT)
         return chain_wrong(&p, text + CHAIN_TEXT, "more than %d characters", CHAIN_TEXT) >= 0;
     do {

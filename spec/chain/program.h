@@ -5,8 +5,8 @@
  * A program runs phase by phase, each over the whole row. A phase begins with steps on values of the row, done once
  * for it, and goes on with steps on elements; those end in reductions, whose results are values of the row from the
  * next phase on, or, in the last phase, in stores. Elements do not live from phase to phase: each loads and computes
- * what it needs anew. All stores come last of all steps, so that an output may be an input's very memory. Without
- * reductions there is one phase.
+ * what it needs anew. All stores of elements come last of all steps, so that an output may be an input's very memory;
+ * what is stored of the row is, before the last phase's elements. Without reductions there is one phase.
  *
  * Step by step all is f32: a step's result is rounded to it, and CHAIN_TO_BF16 and CHAIN_TO_F16 round further. */
 #ifndef TRINE_SPEC_CHAIN_PROGRAM_H
@@ -17,7 +17,8 @@
 enum {
     CHAIN_INPUTS = 8,
     CHAIN_OUTPUTS = 4,
-    CHAIN_REGISTERS = 16, /* of an element */
+    CHAIN_ROW_OUTPUTS = 2, /* of one value for a row */
+    CHAIN_REGISTERS = 16,  /* of an element */
     CHAIN_ROW_VALUES = 32,
     CHAIN_CONSTANTS = 32,
     CHAIN_STEPS = 128, /* of all phases */
@@ -61,8 +62,9 @@ typedef enum chain_op {
     CHAIN_SUM_ROW, /* a value of the row: the sum of a over it; likewise: */
     CHAIN_MAX_ROW, /* NaN if one is */
     CHAIN_MIN_ROW,
-    CHAIN_OVER_N, /* on a value of the row: divided by the row's length */
-    CHAIN_STORE,  /* a to output `to`, if that is given */
+    CHAIN_OVER_N,    /* on a value of the row: divided by the row's length */
+    CHAIN_STORE,     /* a to output `to`, if that is given */
+    CHAIN_STORE_ROW, /* a value of the row, likewise, to that output of the row */
     CHAIN_OPS
 } chain_op;
 
@@ -82,7 +84,7 @@ typedef struct chain_phase {
 typedef struct chain_program {
     uint8_t phases, steps;
     uint8_t registers, row_values, constants; /* that are used */
-    uint8_t inputs, outputs;                  /* sets: read; written */
+    uint8_t inputs, outputs;                  /* sets: read; written, those of the row behind the others */
     chain_phase phase[CHAIN_PHASES];
     chain_step step[CHAIN_STEPS];
     float constant[CHAIN_CONSTANTS];
@@ -95,6 +97,9 @@ static inline int chain_operands(int op) {
            : op >= CHAIN_ADD && op < CHAIN_FMA     ? 2
                                                    : 1;
 }
+
+/* Does it matter to a program where a row ends? */
+static inline int chain_by_rows(const chain_program *p) { return p->phases > 1 || p->outputs >> CHAIN_OUTPUTS != 0; }
 
 /* Ops whose result is a value of the row, whatever they are given. */
 static inline int chain_reduces(int op) { return op >= CHAIN_SUM_ROW && op <= CHAIN_MIN_ROW; }

@@ -10,11 +10,12 @@
 #include "program.h"
 
 enum {
-    CHAIN_TENSORS = CHAIN_INPUTS + CHAIN_OUTPUTS, /* inputs, then outputs */
-    CHAIN_OUTER = 3                               /* dimensions around a row */
+    CHAIN_ROW_TENSORS = CHAIN_INPUTS + CHAIN_OUTPUTS,      /* outputs of a row begin here */
+    CHAIN_TENSORS = CHAIN_ROW_TENSORS + CHAIN_ROW_OUTPUTS, /* inputs, outputs, those of a row */
+    CHAIN_OUTER = 3                                        /* dimensions around a row */
 };
 
-/* Strides are in elements; along a row they are 1, or 0 where a tensor is `still`. */
+/* Strides are in elements; along a row they are 1, or 0 where a tensor is `still`, as outputs of a row are. */
 typedef struct chain_shape {
     int64_t outer[CHAIN_OUTER], n;
     int64_t stride[CHAIN_TENSORS][CHAIN_OUTER];
@@ -28,14 +29,14 @@ static inline bool chain_merges(const trine_tensor *tensor, uint32_t present, co
     return true;
 }
 
-/* Of tensors of full rank and the same shape. `merge`: dimensions are put together wherever all tensors allow, for
- * programs that do not ask where a row ends. */
+/* Of tensors of full rank and the same shape, outputs of a row without the last dimension. `merge`: dimensions are put
+ * together wherever all tensors allow, for programs that do not ask where a row ends. */
 static inline chain_shape chain_shape_of(const trine_tensor *tensor, uint32_t present, bool merge) {
     const int64_t *shape = tensor[CHAIN_INPUTS].shape;
     chain_shape s = { .n = shape[CHAIN_OUTER] };
     int64_t step[CHAIN_TENSORS] = { 0 };
     int left = CHAIN_OUTER;
-    for (int t = 0; t < CHAIN_TENSORS; t++)
+    for (int t = 0; t < CHAIN_ROW_TENSORS; t++)
         if (present >> t & 1) step[t] = tensor[t].stride[CHAIN_OUTER];
     for (; merge && left > 0; left--) {
         if (shape[left - 1] == 1) continue;

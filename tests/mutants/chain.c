@@ -36,6 +36,7 @@ READS(not_rounded, "bf16(", "f32(")
 READS(down_is_nearest, "floor(", "bf16(")
 READS(minus_is_plus, "x0-", "x0+")
 READS(root_not_inverse, "rsqrt(", "sqrt(")
+READS(rows_exchanged, "r0=m;r1=", "r1=m;r0=")
 
 /* The last element of a row counts for nothing in what is reduced. */
 static void last_column_lost(trine_ref *ref, void *args) {
@@ -54,6 +55,8 @@ const mutant mutants_chain[] = {
     { "chain", "minus_is_plus", "a difference is a sum", .before = minus_is_plus },
     { "chain", "root_not_inverse", "rsqrt() is sqrt()", .before = root_not_inverse },
     { "chain", "y1_doubled", "y1 comes out twice as large", .output = "y1", .factor = 2 },
+    { "chain", "rows_exchanged", "r0 gets what is r1's", .before = rows_exchanged },
+    { "chain", "r1_doubled", "r1 comes out twice as large", .output = "r1", .factor = 2 },
     { "chain", "last_column_lost", "a row's last element is its first", .before = last_column_lost },
     { 0 },
 };

@@ -6,7 +6,9 @@
 #include "spec/places/chain.h"
 
 enum { CHAIN_TILE = 1024 };
-_Static_assert((int)CHAIN_Y0 == (int)CHAIN_INPUTS && (int)CHAIN_Y3 == (int)CHAIN_TENSORS - 1, "inputs, then outputs");
+_Static_assert((int)CHAIN_Y0 == (int)CHAIN_INPUTS && (int)CHAIN_R0 == (int)CHAIN_ROW_TENSORS &&
+                   (int)CHAIN_R1 == (int)CHAIN_TENSORS - 1,
+               "inputs, outputs, outputs of a row");
 _Static_assert(CHAIN_TILE / VL <= 256, "sums would be deeper than specified");
 
 typedef struct chain_job {
@@ -81,6 +83,11 @@ static void chain_store(const chain_job *job, chain_state *s, const chain_step *
     row_store(copy, sink, count, dtype);
 }
 
+static void chain_store_row(const chain_job *job, const chain_state *s, const chain_step *step) {
+    const int output = CHAIN_ROW_TENSORS + step->to;
+    if (chain_given(job, output)) *(float *)(void *)s->at[output] = *s->space.value[step->a].at;
+}
+
 /* --------------------------------------------------------------------------------------------------------- programs */
 
 /* The steps on a tile of elements at .. at+count-1. */
@@ -106,7 +113,10 @@ static void chain_run_phase(const chain_job *job, chain_state *s, const chain_ph
                             int64_t last) {
     for (int i = phase->row; i < phase->first; i++) {
         const chain_step *step = &job->program.step[i];
-        chain_do(&s->space, step, (float *)&s->space.row[step->to - CHAIN_ROW], 1);
+        if (step->op == CHAIN_STORE_ROW)
+            chain_store_row(job, s, step);
+        else
+            chain_do(&s->space, step, (float *)&s->space.row[step->to - CHAIN_ROW], 1);
     }
     for (int i = phase->first; i < phase->end; i++)
         if (chain_reduces(job->program.step[i].op))
@@ -169,12 +179,12 @@ static trine_status launch(const trine_call *call) {
     char error[256] = "";
     if (!trine_chain_program_of(args->program, &job.program, error, sizeof error))
         return call->host->error(TRINE_ERR_ARGUMENT, "chain: program: %s", error);
-    const bool one = job.program.phases == 1;
-    job.shape = chain_shape_of(call->tensor, call->present, one);
-    job.length = one ? CHAIN_TILE : job.shape.n;
-    job.pieces = (job.shape.n + job.length - 1) / job.length;
+    const bool rows = chain_by_rows(&job.program);
+    job.shape = chain_shape_of(call->tensor, call->present, !rows);
+    job.length = rows ? job.shape.n : CHAIN_TILE;
+    job.pieces = rows ? 1 : (job.shape.n + CHAIN_TILE - 1) / CHAIN_TILE;
     job.stream = row_streams(call);
-    for (int y = CHAIN_INPUTS; y < CHAIN_TENSORS; y++)
+    for (int y = CHAIN_INPUTS; y < CHAIN_ROW_TENSORS; y++)
         for (int x = 0; x < CHAIN_INPUTS; x++)
             job.own |= chain_given(&job, x) && chain_given(&job, y) && call->tensor[x].data == call->tensor[y].data;
     const int64_t items = job.shape.outer[0] * job.shape.outer[1] * job.shape.outer[2] * job.pieces;

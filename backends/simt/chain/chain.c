@@ -11,9 +11,9 @@
 #include "spec/chain/shape.h"
 #include "spec/places/chain.h"
 
-_Static_assert((int)CHAIN_Y0 == (int)CHAIN_INPUTS && (int)CHAIN_VIEWS == (int)CHAIN_TENSORS &&
-                   (int)CHAIN_AROUND == (int)CHAIN_OUTER,
-               "inputs, then outputs");
+_Static_assert((int)CHAIN_Y0 == (int)CHAIN_INPUTS && (int)CHAIN_R0 == (int)CHAIN_ROW_VIEWS &&
+                   (int)CHAIN_VIEWS == (int)CHAIN_TENSORS && (int)CHAIN_AROUND == (int)CHAIN_OUTER,
+               "inputs, outputs, outputs of a row");
 _Static_assert(sizeof(chain_list_params) <= 4096 && sizeof(chain_params) <= 4096, "parameters of a launch");
 
 static uint8_t type_of(uint16_t dtype) {
@@ -29,6 +29,7 @@ static uint8_t type_of(uint16_t dtype) {
 
 static void pack_program(const chain_program *program, const chain_layout *layout, chain_steps *p) {
     p->phases = program->phases;
+    p->by_rows = chain_by_rows(program);
     for (int k = 0; k < program->phases; k++) p->phase[k] = program->phase[k];
     for (int i = 0; i < program->steps; i++) {
         const chain_step *s = &program->step[i];
@@ -43,7 +44,7 @@ static void pack_program(const chain_program *program, const chain_layout *layou
 }
 
 static void lay_out(const trine_call *call, const chain_program *program, chain_layout *layout, chain_job *job) {
-    const chain_shape shape = chain_shape_of(call->tensor, call->present, program->phases == 1);
+    const chain_shape shape = chain_shape_of(call->tensor, call->present, !chain_by_rows(program));
     memset(layout, 0, sizeof *layout); /* padding too: layouts are compared by bytes */
     memset(job, 0, sizeof *job);
     chain_lie(call, call->present, &shape, layout, job);
@@ -51,7 +52,7 @@ static void lay_out(const trine_call *call, const chain_program *program, chain_
 
 /* Of a row. */
 static int64_t pieces_of(const chain_program *program, const chain_job *job) {
-    return program->phases == 1 ? simt_blocks(job->n, CHAIN_PIECE) : 1;
+    return chain_by_rows(program) ? 1 : simt_blocks(job->n, CHAIN_PIECE);
 }
 
 static int64_t blocks_of(const chain_program *program, const chain_layout *layout, const chain_job *job) {
@@ -77,7 +78,7 @@ static trine_status launch(const trine_call *call) {
     for (int d = 0; d < CHAIN_AROUND; d++) p.outer[d] = job.shape[d].by;
     p.n = job.n;
     p.pieces = pieces_of(&program, &job);
-    p.length = program.phases == 1 ? CHAIN_PIECE : job.n;
+    p.length = chain_by_rows(&program) ? job.n : CHAIN_PIECE;
     const simt_function function = { .step = NULL };
     return simt_launch(call, &function, blocks_of(&program, &layout, &job), SIMT_THREADS, &p, sizeof p);
 }

@@ -7,7 +7,8 @@
 #include "spec/chain/program.h"
 
 enum {
-    CHAIN_VIEWS = CHAIN_INPUTS + CHAIN_OUTPUTS,
+    CHAIN_ROW_VIEWS = CHAIN_INPUTS + CHAIN_OUTPUTS, /* outputs of a row begin here */
+    CHAIN_VIEWS = CHAIN_ROW_VIEWS + CHAIN_ROW_OUTPUTS,
     CHAIN_AROUND = 3,               /* dimensions around a row */
     CHAIN_PIECE = 4 * SIMT_THREADS, /* elements of a block, where rows are not asked for */
     CHAIN_UNIFORM = CHAIN_CONSTANT - CHAIN_ROW + CHAIN_CONSTANTS
@@ -17,7 +18,7 @@ enum { CHAIN_F32, CHAIN_BF16, CHAIN_F16, CHAIN_I8, CHAIN_U8, CHAIN_I32 };
 
 /* A program as device code walks it. A step is its op, `to`, a and b from the lowest byte up, and c apart. */
 typedef struct chain_steps {
-    int32_t phases;
+    int32_t phases, by_rows;
     chain_phase phase[CHAIN_PHASES];
     uint32_t step[CHAIN_STEPS];
     uint8_t c[CHAIN_STEPS];

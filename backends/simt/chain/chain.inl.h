@@ -127,7 +127,11 @@ DEVICE void chain_phases(const chain_steps &p, chain_memory &m, int64_t first, i
         sync_block();
         for (int i = phase.row; i < phase.first && thread == 0; i++) {
             const chain_step_of s(p, i);
-            m.uniform[s.to - CHAIN_ROW] = chain_run(m, s, (float)n);
+            void *row = m.row[CHAIN_ROW_VIEWS + s.to % CHAIN_ROW_OUTPUTS];
+            if (s.op != CHAIN_STORE_ROW)
+                m.uniform[s.to - CHAIN_ROW] = chain_run(m, s, (float)n);
+            else if (row)
+                store_one<f32>(row, 0, chain_get(m, s.a));
         }
         int which = 0;
         for (int i = phase.first; i < phase.end; i++) {
@@ -166,8 +170,9 @@ ENTRY(chain_list, SIMT_THREADS, chain_list_params) {
     const int t = thread_index();
     const uint32_t *item = chain_item_of(p.list, block_index());
     const uint32_t number = (uint32_t)block_index() - item[0], n = item[1],
-                   length = p.steps.phases == 1 ? (uint32_t)CHAIN_PIECE : n, pieces = (n + length - 1) / length,
-                   first = number % pieces * length, end = first + length < n ? first + length : n;
+                   length = p.steps.by_rows ? n : (uint32_t)CHAIN_PIECE,
+                   pieces = p.steps.by_rows ? 1 : (n + CHAIN_PIECE - 1) / CHAIN_PIECE, first = number % pieces * length,
+                   end = first + length < n ? first + length : n;
     if (t < CHAIN_VIEWS) {
         m.row[t] = nullptr;
         if (p.list.tensors >> t & 1) {

@@ -158,6 +158,11 @@ DEVICE void chain_store(const chain_job &p, const chain_place &u, int64_t n, con
     }
 }
 
+/* To an output of the row. */
+template <int I> DEVICE void chain_store_row(const chain_job &p, const chain_place &u, float x) {
+    store_one<typename chain_tensor<I>::type>(p.data[I], u.row[I], x);
+}
+
 /* What is kept of each of N elements from phase to phase. */
 template <class Shape, int N> struct chain_kept_values {
     float v[N][Shape::KEPT];
@@ -269,6 +274,7 @@ template <class Shape> struct chain_rows {
     const chain_job &p;
     chain_place u;
     int64_t n; /* 0: the group has no row, but comes along */
+    bool there;
     float ones[CHAIN_INPUTS];
     chain_taken<Shape, 0, N> taken[V];
     chain_kept_values<Shape, N> kept[V];
@@ -331,6 +337,7 @@ template <class Shape> struct chain_rows {
 
     DEVICE void finish() {
         chain_code<Shape::PHASES - 1>::row_steps(p, row);
+        if (there && thread_index() % G == 0) chain_code<Shape::PHASES - 1>::store_row(p, u, row);
         for (int64_t piece = 0; piece == 0 || (Shape::PIECES && piece < p.n); piece += PIECE) {
             if (Shape::PIECES) load(piece);
 #pragma unroll
@@ -345,14 +352,14 @@ template <class Shape> struct chain_rows {
 template <class Shape> DEVICE void chain_over_rows(const chain_job &p, int64_t block) {
     using rows = chain_rows<Shape>;
     const int64_t i = block * rows::ROWS + (rows::ROWS > 1 ? thread_index() / Shape::GROUP : 0);
-    rows r{ p, {}, i < p.rows ? p.n : 0, {}, {}, {}, {} };
+    rows r{ p, {}, i < p.rows ? p.n : 0, i < p.rows, {}, {}, {}, {} };
     if (chain_is_short<Shape>(p.rows))
         chain_find_row<Shape>(p, (uint32_t)(i < p.rows ? i : 0), r.u.row);
     else
         chain_find_row<Shape>(p, (uint64_t)(i < p.rows ? i : 0), r.u.row);
     if (r.n > 0) chain_load_ones<Shape>(p, r.u, r.ones);
     if (!Shape::PIECES) r.load(0);
-    r.template phase<0>();
+    if constexpr (Shape::PHASES > 1) r.template phase<0>();
     r.finish();
 }
 

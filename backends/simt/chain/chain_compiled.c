@@ -18,8 +18,8 @@
 #include "spec/number.h"
 #include "spec/places/chain.h"
 
-_Static_assert((int)CHAIN_X0 == 0 && (int)CHAIN_Y0 == (int)CHAIN_INPUTS && (int)CHAIN_VIEWS == (int)CHAIN_TENSORS &&
-                   (int)CHAIN_AROUND == (int)CHAIN_OUTER,
+_Static_assert((int)CHAIN_X0 == 0 && (int)CHAIN_Y0 == (int)CHAIN_INPUTS && (int)CHAIN_R0 == (int)CHAIN_ROW_VIEWS &&
+                   (int)CHAIN_VIEWS == (int)CHAIN_TENSORS && (int)CHAIN_AROUND == (int)CHAIN_OUTER,
                "the tensors' numbers are their places");
 
 /* ------------------------------------------------------------------------------------------------- how tensors lie */
@@ -51,7 +51,8 @@ static void lay_walk(const trine_call *call, const chain_program *program, chain
     int inputs = 0;
     l->length = 8;
     for (int t = 0; t < CHAIN_VIEWS; t++) {
-        if (t >= CHAIN_INPUTS && l->place[t] != CHAIN_ABSENT && trine_dtype_size(call->tensor[t].dtype) > 2)
+        if (t >= CHAIN_INPUTS && t < CHAIN_ROW_VIEWS && l->place[t] != CHAIN_ABSENT &&
+            trine_dtype_size(call->tensor[t].dtype) > 2)
             l->length = 4;
         inputs += t < CHAIN_INPUTS && l->place[t] == CHAIN_ALONG;
     }
@@ -70,7 +71,7 @@ enum { GROUPS = sizeof groups / sizeof groups[0] };
 
 /* Elements of a vector: 16 bytes of an output at most, so that a warp's stores have no gaps. */
 static int vector_of(const trine_call *call, const chain_program *program) {
-    for (int t = CHAIN_INPUTS; t < CHAIN_VIEWS; t++)
+    for (int t = CHAIN_INPUTS; t < CHAIN_ROW_VIEWS; t++)
         if ((used(call, program) >> t & 1) && trine_dtype_size(call->tensor[t].dtype) > 2) return 4;
     return 8;
 }
@@ -115,7 +116,7 @@ static void lay_out(const trine_call *call, const chain_program *program, chain_
     memset(l, 0, sizeof *l); /* padding too: layouts are compared by bytes */
     memset(job, 0, sizeof *job);
     memcpy(job->constant, program->constant, sizeof job->constant);
-    if (program->phases > 1)
+    if (chain_by_rows(program))
         lay_rows(call, program, l, job);
     else
         lay_walk(call, program, l, job);
@@ -294,7 +295,7 @@ void chain_compiled_edges(const trine_call *call, trine_kernel_edges *edges) {
     if (!program_of(call, &program)) return;
     const int most = most_vectors(call, &program), length = vector_of(call, &program);
     trine_kernel_edge(edges, CHAIN_DIM_N, length);
-    for (int g = 0; program.phases > 1 && g < GROUPS; g++)
+    for (int g = 0; chain_by_rows(&program) && g < GROUPS; g++)
         trine_kernel_edge(edges, CHAIN_DIM_N, (int64_t)groups[g] * most * length);
-    if (program.phases == 1) trine_kernel_edge(edges, CHAIN_DIM_N, SIMT_THREADS * SIMT_VECTOR);
+    if (!chain_by_rows(&program)) trine_kernel_edge(edges, CHAIN_DIM_N, SIMT_THREADS * SIMT_VECTOR);
 }

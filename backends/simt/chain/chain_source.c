@@ -155,6 +155,7 @@ static void put_row_steps(writer *w, const chain_program *program, const chain_p
     put(w, "static DEVICE void row_steps(const chain_job &p, float (&row)[CHAIN_KNOWN]) {\n");
     for (int i = phase->row; i < phase->first; i++) {
         const chain_step *s = &program->step[i];
+        if (s->op == CHAIN_STORE_ROW) continue;
         put(w, "row[%d] = ", s->to - (s->to >= CHAIN_ROW ? CHAIN_ROW : 0));
         if (s->op == CHAIN_OVER_N) {
             put_operand(w, s->a);
@@ -164,6 +165,20 @@ static void put_row_steps(writer *w, const chain_program *program, const chain_p
         }
     }
     put_inverses(w, program, phase);
+    put(w, "}\n");
+}
+
+/* What the row's outputs get, by one thread. */
+static void put_row_stores(writer *w, const chain_program *program, const chain_phase *phase, const chain_layout *l) {
+    put(w,
+        "static DEVICE void store_row(const chain_job &p, const chain_place &u, const float (&row)[CHAIN_KNOWN]) {\n");
+    for (int i = phase->row; i < phase->first; i++) {
+        const chain_step *s = &program->step[i];
+        if (s->op != CHAIN_STORE_ROW || l->place[CHAIN_ROW_VIEWS + s->to] == CHAIN_ABSENT) continue;
+        put(w, "chain_store_row<%d>(p, u, ", CHAIN_ROW_VIEWS + s->to);
+        put_operand(w, s->a);
+        put(w, ");\n");
+    }
     put(w, "}\n");
 }
 
@@ -222,12 +237,13 @@ static void put_element(writer *w, const chain_program *program, int number, con
     put(w, "}\n");
 }
 
-static void put_phase(writer *w, const chain_program *program, int number, const keeping *k) {
+static void put_phase(writer *w, const chain_program *program, int number, const chain_layout *l, const keeping *k) {
     const chain_phase *phase = &program->phase[number];
     int reductions = 0;
     for (int i = phase->first; i < phase->end; i++) reductions += chain_reduces(program->step[i].op);
     put(w, "template <> struct chain_code<%d> {\n", number);
     put_row_steps(w, program, phase);
+    if (number == program->phases - 1) put_row_stores(w, program, phase, l);
     if (reductions > 0) put_reductions(w, program, phase, reductions);
     put_element(w, program, number, k, reductions > 0 ? reductions : (int)CHAIN_OUTPUTS);
     put(w, "};\n");
@@ -254,7 +270,7 @@ size_t chain_source(const chain_program *program, const chain_layout *l, char *t
         if (l->place[t] != CHAIN_ABSENT)
             put(&w, "template <> struct chain_tensor<%d> {\nusing type = %s;\n};\n", t, type_name(l->type[t]));
     put_shape(&w, program, l, k.count);
-    for (int i = 0; i < program->phases; i++) put_phase(&w, program, i, &k);
+    for (int i = 0; i < program->phases; i++) put_phase(&w, program, i, l, &k);
     if (l->many)
         put(&w, "ENTRY(" CHAIN_ENTRY ", %d, chain_list_job) { chain_many<shape>(p); }\n}\n", l->threads);
     else

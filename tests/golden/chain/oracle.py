@@ -89,6 +89,9 @@ PROGRAMS = (
     ("reductions of reductions", "a=x0-mean_row(x0);b=a/max_row(abs(a));y0=b-min_row(b);y1=sum_row(b*b)/2",
      lambda x: nested(x[0] - mean(x[0]))),
     ("a sum of a number", "y0=sum_row(0.5)+x0;y1=mean_row(3)*x0", lambda x: [x[0].shape[-1] / 2 + x[0], 3 * x[0]]),
+    ("values of rows", "m=max_row(x0);e=exp(x0-m);s=sum_row(e);y0=e/s;r0=m+log(s);r1=mean_row(x0)*-2",
+     lambda x: [special.softmax(x[0], axis=-1), special.logsumexp(x[0], axis=-1), -2 * x[0].mean(-1)]),
+    ("a number for each row", "y0=x0*2;r1=-1.5", lambda x: [2 * x[0], np.full(x[0].shape[:-1], -1.5)]),
     ("all inputs", "y0=x0+2*x1+3*x2+4*x3+5*x4+6*x5+7*x6+8*x7", lambda x: [sum((i + 1) * a for i, a in enumerate(x))]),
 )
 
@@ -98,7 +101,7 @@ def inputs_of(program):
 
 
 def outputs_of(program):
-    return [name for name in ("y0", "y1", "y2", "y3") if name + "=" in program.replace(" ", "")]
+    return [name for name in ("y0", "y1", "y2", "y3", "r0", "r1") if name + "=" in program.replace(" ", "")]
 
 
 def chain(draw):
