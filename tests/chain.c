@@ -117,3 +117,41 @@ Test(chain, has_outputs_of_rows) {
     tm.dtype = TRINE_BF16;
     expect_fail(trine_chain(queue, &args), TRINE_ERR_ARGUMENT, "r1 is bf16");
 }
+
+/* Two steps of sums, differences and products after one another, of elements and of numbers, and each way round. */
+Test(chain, pairs_are_two_steps) {
+    static const char signs[] = "+-*";
+    float z[N] = { 7, -3, 0, 2, -5 };
+    trine_tensor tx = trine_tensor_1d(x, TRINE_F32, N), tz = trine_tensor_1d(z, TRINE_F32, N),
+                 ty = trine_tensor_1d(y, TRINE_F32, N);
+    for (int all = 0; all < 3 * 7 * 27; all++) {
+        const int first = all % 3, second = all / 3 % 7, of[3] = { all / 21 % 3, all / 63 % 3, all / 189 };
+        static const char *const names[] = { "x0", "x1", "3" };
+        char program[128];
+        const char *const c = names[of[2]];
+        const int length = snprintf(program, sizeof program, "r=%s%c%s;y0=", names[of[0]], signs[first], names[of[1]]);
+        if (second < 3)
+            snprintf(program + length, sizeof program - (size_t)length, "r%c%s", signs[second], c);
+        else if (second < 6)
+            snprintf(program + length, sizeof program - (size_t)length, "%s%cr", c, signs[second - 3]);
+        else
+            snprintf(program + length, sizeof program - (size_t)length, "relu(r)+0*%s", c);
+        assert_ok(trine_chain(
+            queue, &(trine_chain_args){ TRINE_ARGS(chain), .x0 = &tx, .x1 = &tz, .y0 = &ty, .program = program }));
+        for (int i = 0; i < N; i++) {
+            const float value[] = { x[i], z[i], 3 }, a = value[of[0]], b = value[of[1]], d = value[of[2]],
+                        r = first == 0   ? a + b
+                            : first == 1 ? a - b
+                                         : a * b;
+            const float wanted = second == 0   ? r + d
+                                 : second == 1 ? r - d
+                                 : second == 2 ? r * d
+                                 : second == 3 ? d + r
+                                 : second == 4 ? d - r
+                                 : second == 5 ? d * r
+                                 : r > 0       ? r
+                                               : 0;
+            cr_expect(y[i] == wanted, "\"%s\" gives %g at %d, not %g", program, (double)y[i], i, (double)wanted);
+        }
+    }
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* chain on the CPU: the program's steps one by one, each over a tile of a row that stays in the first-level cache. */
 #include "backends/cpu/core/row.h"
-#include "steps.h"
+#include "pairs.h"
 #include "spec/chain/shape.h"
 #include "spec/places/chain.h"
 
@@ -102,7 +102,8 @@ static void chain_tile(const chain_job *job, chain_state *s, const chain_phase *
             float *reduced = &s->reduced[step->to - CHAIN_ROW];
             *reduced = chain_reduce(step->op, *reduced, s->space.value[step->a], count);
         } else {
-            chain_do(&s->space, step, s->memory[step->to], (count + VL - 1) / VL);
+            (step->op >= CHAIN_PAIR ? chain_do_pair : chain_do)(&s->space, step, s->memory[step->to],
+                                                                (count + VL - 1) / VL);
             s->space.value[step->to] = (chain_value){ s->memory[step->to], VL };
         }
     }
@@ -179,6 +180,7 @@ static trine_status launch(const trine_call *call) {
     char error[256] = "";
     if (!trine_chain_program_of(args->program, &job.program, error, sizeof error))
         return call->host->error(TRINE_ERR_ARGUMENT, "chain: program: %s", error);
+    chain_pair_up(&job.program);
     const bool rows = chain_by_rows(&job.program);
     job.shape = chain_shape_of(call->tensor, call->present, !rows);
     job.length = rows ? job.shape.n : CHAIN_TILE;

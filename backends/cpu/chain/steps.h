@@ -34,6 +34,15 @@ INLINE vf chain_floor(vf x) {
     return vsel(small, vcopysign(vabs(t - chain_one(t > x)), x), x);
 }
 
+/* x / (1 + e^-v): a factor below 2^-126 may be 0, which spares scaling twice, but -Inf gives NaN. */
+INLINE vf chain_gate(vf x, vf v) {
+    const vf a = vabs(v);
+    vi n;
+    const vf p = vexp_reduced(vmax(vset(-87.34f), -a), &n);
+    const vf e = vsel(a > 87.34f, vzero(), p * vbits((n + 127) << 23));
+    return x * (vsel(v < vzero(), e, vset(1.0f)) / (1.0f + e));
+}
+
 INLINE vf chain_bf16(vf x) { return vf_from_bf16(vf_to_bf16(x)); }
 INLINE vf chain_f16(vf x) { return vf_from_f16(vf_to_f16(x)); }
 
@@ -56,7 +65,10 @@ INLINE vf chain_f16(vf x) { return vf_from_f16(vf_to_f16(x)); }
         CHAIN_LOOP("GCC unroll 1", CHAIN_ANY(x), first, first, expression); \
     break
 #define CHAIN_LONG(expression) \
-    CHAIN_LOOP("GCC unroll 2", CHAIN_ANY(x), first, first, expression); \
+    if (x.step != 0) \
+        CHAIN_LOOP("GCC unroll 2", CHAIN_VECTOR(x), first, first, expression); \
+    else \
+        CHAIN_LOOP("GCC unroll 1", CHAIN_ANY(x), first, first, expression); \
     break
 #define CHAIN_BINARY(expression) \
     if (x.step != 0 && y.step != 0) \
@@ -86,9 +98,9 @@ static void chain_do(const chain_space *s, const chain_step *step, float *to, in
     case CHAIN_TANH: CHAIN_LONG(vtanh(a));
     case CHAIN_ERF: CHAIN_LONG(verf(a));
     case CHAIN_SIGMOID: CHAIN_LONG(vsigmoid(a));
-    case CHAIN_SILU: CHAIN_LONG(a * vsigmoid(a));
+    case CHAIN_SILU: CHAIN_LONG(chain_gate(a, a));
     case CHAIN_GELU: CHAIN_LONG(vgelu(TRINE_GELU_ERF, a));
-    case CHAIN_GELU_TANH: CHAIN_LONG(vgelu(TRINE_GELU_TANH, a));
+    case CHAIN_GELU_TANH: CHAIN_LONG(chain_gate(a, vgelu_argument(a)));
     case CHAIN_RELU: CHAIN_UNARY(vmax(vzero(), a));
     case CHAIN_FLOOR: CHAIN_UNARY(chain_floor(a));
     case CHAIN_TO_BF16: CHAIN_UNARY(chain_bf16(a));
