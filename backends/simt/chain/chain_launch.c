@@ -133,10 +133,7 @@ static trine_status launch_window(const chain_list_kernel *kernel, trine_call *c
     }
     for (int i = 0; i < count && status == TRINE_OK; i++) {
         if (!c[i].left) continue;
-        int next = i + 1;
-        while (next < count && !(c[next].left && alike(calls, c, i, next))) next++;
-        c[i].left = next < count;
-        status = next < count ? launch_alike(kernel, calls, c, i, count) : kernel->launch(calls[i]);
+        status = c[i].fits ? launch_alike(kernel, calls, c, i, count) : kernel->launch(calls[i]);
     }
     return status;
 }

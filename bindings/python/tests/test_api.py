@@ -97,6 +97,20 @@ def test_dimensions_of_one(a, b):
         np.testing.assert_array_equal(z.reshape((x + y).shape), x + y)
 
 
+@pytest.mark.parametrize("shape", [(7,), (3, 7), (2, 1, 3, 7)])
+def test_values_of_rows(shape):
+    x = rows(shape)
+    program = "m = max_row(x0); e = exp(x0 - m); s = sum_row(e); y0 = e / s; r0 = m + log(s)"
+    y, r = trine.chain(x, program=program, r0=True)
+    wanted = np.log(np.exp(x.astype(np.float64)).sum(-1))
+    assert r.shape == shape[:-1] and r.dtype == np.float32
+    np.testing.assert_allclose(r, wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(y, np.exp(x - wanted[..., None]), rtol=1e-5)
+    np.testing.assert_array_equal(trine.chain(x, program=program), y)
+    with pytest.raises(ValueError, match='"r0" is of a row, but its value is of elements'):
+        trine.chain(x, program="y0 = x0; r0 = x0")
+
+
 @pytest.mark.parametrize("a,b,d", [((4, 8), (8, 5), (4, 5)), ((8,), (8, 5), (5,)), ((3, 4, 8), (8, 5), (3, 4, 5)),
                                    ((4, 8), (3, 8, 5), (3, 4, 5)), ((3, 4, 8), (3, 8, 5), (3, 4, 5)),
                                    ((2, 3, 4, 8), (8, 5), (2, 3, 4, 5)), ((2, 3, 4, 8), (2, 3, 8, 5), (2, 3, 4, 5)),
@@ -194,6 +208,11 @@ def test_lists():
     found = trine.run_list("scale", iter(calls))
     assert all((y == trine.scale(**call)).all() for y, call in zip(found, calls))
     assert trine.run_list("scale", []) == []
+    chains = [{"x0": rows((2, n), n), "x1": rows((n,), 1), "program": "m = max_row(x0); y0 = (x0 - m) * x1; r1 = m",
+               "r1": True} for n in (3, 1000, 3, 8)]
+    for call, (y, m) in zip(chains, trine.run_list("chain", chains), strict=True):
+        np.testing.assert_array_equal(m, call["x0"].max(-1))
+        np.testing.assert_array_equal(y, (call["x0"] - m[..., None]) * call["x1"])
     norm, coefficient = trine.run_list("global_norm_clip", [{"x": arrays[0], "norm": True, "coefficient": True}])[0]
     assert norm.shape == coefficient.shape == (1,)
     params = [x.copy() for x in arrays]
