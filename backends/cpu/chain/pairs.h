@@ -12,7 +12,7 @@ enum { PAIR_ADD, PAIR_SUB, PAIR_FROM /* c - r */, PAIR_MUL, PAIR_RELU, PAIR_SECO
 enum { CHAIN_PAIR = 64 };
 _Static_assert((int)CHAIN_PAIR >= (int)CHAIN_OPS && CHAIN_ADD + 2 == (int)CHAIN_MUL, "sum, difference, product");
 
-/* ------------------------------------------------------------------------------------------------------ finding them */
+/* ----------------------------------------------------------------------------------------------------- finding them */
 
 static inline bool chain_reads(const chain_step *s, int place) {
     const uint8_t from[] = { s->a, s->b, s->c };

@@ -102,29 +102,18 @@ static void find_kept(keeping *k, const chain_program *program, const chain_layo
 
 static const char *type_name(uint16_t type) { return trine_dtype_name(type); }
 
+/* What is the row's. */
 static void put_operand(writer *w, int place) {
-    if (place < CHAIN_ROW)
-        put(w, "r%d", place);
-    else if (place < CHAIN_CONSTANT)
+    if (place < CHAIN_CONSTANT)
         put(w, "row[%d]", place - CHAIN_ROW);
     else
         put(w, "p.constant[%d]", place - CHAIN_CONSTANT);
 }
 
-/* A step's value. */
+/* The value of a step on the row. */
 static void put_value(writer *w, const chain_step *s) {
     const int operands = chain_operands(s->op);
     const uint8_t place[] = { s->a, s->b, s->c };
-    if (s->op == CHAIN_LOAD) {
-        put(w, "x[%d];\n", s->a);
-        return;
-    }
-    if (s->op == CHAIN_DIV && s->b >= CHAIN_ROW) {
-        put(w, "chain_quotient(");
-        put_operand(w, s->a);
-        put(w, ", row[CHAIN_SCALES + %d], row[CHAIN_INVERSES + %d]);\n", s->b - CHAIN_ROW, s->b - CHAIN_ROW);
-        return;
-    }
     put(w, "chain_do(%d", s->op);
     for (int i = 0; i < 3; i++) {
         put(w, ", ");
@@ -207,31 +196,100 @@ static void put_reductions(writer *w, const chain_program *program, const chain_
     put(w, "}\n");
 }
 
+/* Which values of a phase are products that one sum or difference alone wants: they are a part of that. */
+static void find_inside(const chain_phase *phase, const chain_program *program, const keeping *k, bool *inside) {
+    int uses[CHAIN_STEPS + 1] = { 0 };
+    memset(inside, 0, CHAIN_STEPS * sizeof *inside);
+    for (int i = phase->first; i < phase->end; i++) {
+        const value *v = &k->value[k->number[i]];
+        if (!k->needed[i]) continue;
+        if (is_sink(&program->step[i])) uses[k->number[i]]++;
+        for (int j = 0; !is_sink(&program->step[i]) && j < chain_operands(v->op); j++)
+            if (v->from[j] < UNIFORM) uses[v->from[j]]++;
+    }
+    for (int i = phase->first; i < phase->end; i++) {
+        const value *v = &k->value[k->number[i]];
+        if (!k->needed[i] || is_sink(&program->step[i]) || (v->op != CHAIN_ADD && v->op != CHAIN_SUB)) continue;
+        for (int j = 0; j < 2; j++) {
+            const int of = v->from[j];
+            if (of >= UNIFORM || k->value[of].op != CHAIN_MUL || uses[of] != 1 || kept_place(k, of) >= 0) continue;
+            inside[of] = true;
+            break;
+        }
+    }
+}
+
+static void put_from(writer *w, int from, bool negative) {
+    put(w, negative ? "-" : "");
+    if (from < UNIFORM)
+        put(w, "v%d", from);
+    else
+        put_operand(w, from - UNIFORM);
+}
+
+/* A sum or difference with a product inside, which is its operand number `which`. */
+static void put_fused(writer *w, const keeping *k, const value *v, int which) {
+    const value *product = &k->value[v->from[which]];
+    put(w, "fused(");
+    put_from(w, product->from[0], v->op == CHAIN_SUB && which == 1);
+    put(w, ", ");
+    put_from(w, product->from[1], false);
+    put(w, ", ");
+    put_from(w, v->from[1 - which], v->op == CHAIN_SUB && which == 0);
+    put(w, ");\n");
+}
+
+static void put_element_value(writer *w, const keeping *k, const value *v, const bool *inside) {
+    if (v->op == CHAIN_LOAD) {
+        put(w, "x[%d];\n", v->from[0]);
+        return;
+    }
+    for (int j = 0; j < chain_operands(v->op); j++)
+        if (v->from[j] < UNIFORM && inside[v->from[j]]) {
+            put_fused(w, k, v, j);
+            return;
+        }
+    if (v->op == CHAIN_DIV && v->from[1] >= UNIFORM) {
+        const int place = v->from[1] - UNIFORM - CHAIN_ROW;
+        put(w, "chain_quotient(");
+        put_from(w, v->from[0], false);
+        put(w, ", row[CHAIN_SCALES + %d], row[CHAIN_INVERSES + %d]);\n", place, place);
+        return;
+    }
+    put(w, "chain_do(%d", v->op);
+    for (int i = 0; i < 3; i++) {
+        put(w, ", ");
+        if (i < chain_operands(v->op))
+            put_from(w, v->from[i], false);
+        else
+            put(w, "0");
+    }
+    put(w, ", 1);\n");
+}
+
 static void put_element(writer *w, const chain_program *program, int number, const keeping *k, int results) {
     const chain_phase *phase = &program->phase[number];
+    bool inside[CHAIN_STEPS];
+    find_inside(phase, program, k, inside);
     put(w,
         "static DEVICE void element(const chain_job &p, const float (&row)[CHAIN_KNOWN], const float "
         "(&x)[CHAIN_INPUTS], float (&y)[%d], float (&kept)[%d]) {\n",
         results, k->count > 0 ? k->count : 1);
-    uint32_t written = 0;
-    for (int i = phase->first; i < phase->end; i++)
-        if (!is_sink(&program->step[i]) && k->needed[i]) written |= 1u << program->step[i].to;
-    for (int r = 0; r < CHAIN_REGISTERS; r++)
-        if (written >> r & 1) put(w, "float r%d;\n", r);
     for (int i = phase->first, j = 0; i < phase->end; i++) {
         const chain_step *s = &program->step[i];
-        if (!k->needed[i]) continue;
-        const int kept = is_sink(s) ? -1 : kept_place(k, k->number[i]);
+        const int of = k->number[i];
+        if (!k->needed[i] || (!is_sink(s) && inside[of])) continue;
+        const int kept = is_sink(s) ? -1 : kept_place(k, of);
         if (is_sink(s)) {
             put(w, "y[%d] = ", s->op == CHAIN_STORE ? s->to : j++);
-            put_operand(w, s->a);
+            put_from(w, s->a < CHAIN_ROW ? of : UNIFORM + s->a, false);
             put(w, ";\n");
-        } else if (kept >= 0 && k->value[k->number[i]].phase < number) {
-            put(w, "r%d = kept[%d];\n", s->to, kept);
+        } else if (kept >= 0 && k->value[of].phase < number) {
+            put(w, "const float v%d = kept[%d];\n", of, kept);
         } else {
-            if (kept >= 0) put(w, "kept[%d] = ", kept);
-            put(w, "r%d = ", s->to);
-            put_value(w, s);
+            put(w, "const float v%d = ", of);
+            put_element_value(w, k, &k->value[of], inside);
+            if (kept >= 0) put(w, "kept[%d] = v%d;\n", kept, of);
         }
     }
     put(w, "}\n");
