@@ -182,17 +182,25 @@ static double choose_limit(problem *p, bool is_long) {
     return random_chance(&p->random, 60) ? 3e8 : random_chance(&p->random, 8) ? 4e7 : 4e6;
 }
 
-static uint32_t optional_inputs(const problem *p) {
-    uint32_t set = 0;
+/* Where a text says which tensors are read and written: those are given that it reads, and none that it does not
+ * write. A draw of both that fits would be rare, and of texts that set few tensors rarer than of others. */
+static void give_what_texts_say(problem *p) {
+    bool (*const fits)(const void *, uint32_t, char *, size_t) = p->plan->spec->check;
+    uint32_t inputs = 0, outputs = 0;
+    if (fits == NULL) return;
     for (int i = 0; i < p->plan->tensors; i++)
-        if (problem_flags(p, i) & OPTIONAL && problem_input(p, i)) set |= 1u << i;
-    return set;
+        if (problem_flags(p, i) & OPTIONAL) *(problem_input(p, i) ? &inputs : &outputs) |= 1u << i;
+    const uint32_t enough = (p->call.present | inputs) & ~outputs;
+    for (int i = 0; i < p->plan->tensors; i++) {
+        const uint32_t bit = 1u << i;
+        if (inputs & ~p->call.present & bit && !fits(p->call.args, enough & ~bit, NULL, 0)) p->call.present |= bit;
+        if (outputs & p->call.present & bit && !fits(p->call.args, enough | bit, NULL, 0)) p->call.present &= ~bit;
+    }
 }
 
 /* In one case of 24 a dimension is long, and the others must do with what it leaves of the limit: drawn together, long
  * ones are nearly always thrown away. Half of those, and one of four else, are bare: fast paths want no optional
- * tensor, or none of several. Where a text says which tensors are read, all that may be are given in every second
- * attempt. */
+ * tensor, or none of several. */
 static bool choose_sizes(problem *p, const trine_case *asked) {
     const int symbol = p->kind == PROBLEM_DRAWN && random_chance(&p->random, 24) ? pick_long_symbol(p) : -1;
     const double limit = choose_limit(p, symbol >= 0);
@@ -210,14 +218,13 @@ static bool choose_sizes(problem *p, const trine_case *asked) {
         const bool wanted = attempt < 2000;
         const uint32_t coins = (uint32_t)random_next(&p->random);
         p->call.present = required | (optional & (wanted && all ? ~0u : wanted && p->bare ? 0 : coins));
-        if (p->plan->spec->check != NULL && attempt % 2 > 0 && !(wanted && p->bare))
-            p->call.present |= optional_inputs(p);
+        choose_texts(p);
+        if (!(wanted && p->bare)) give_what_texts_say(p);
         for (int s = 0; s < p->plan->symbols; s++) {
             p->call.dim[s] = wanted && s == symbol ? size : pick_size(p, s, size_below(p, set));
             if (asked != NULL && asked->dim[s] >= 0) p->call.dim[s] = asked->dim[s];
         }
         clear_unbound(p);
-        choose_texts(p);
         if (requirements_hold(p) && cost(p) <= limit) return true;
     }
     return false;
@@ -260,11 +267,12 @@ static bool choose_beside(problem *p, const trine_case *asked) {
     for (int attempt = 0; least <= most && attempt < ATTEMPTS; attempt++) {
         const uint32_t coins = (uint32_t)random_next(&p->random);
         p->call.present = required | (optional & (p->bare && attempt < ATTEMPTS / 2 ? 0 : coins));
+        choose_texts(p);
+        give_what_texts_say(p);
         set_least(p, asked);
         for (int s = 0; s < p->plan->symbols && (attempt % 2 == 0) != small; s++)
             if (asked->dim[s] < 0) p->call.dim[s] = pick_size(p, s, 0);
         clear_unbound(p);
-        choose_texts(p);
         if (all_bound(p, asked) && requirements_hold(p) && cost(p) <= limit) return true;
     }
     return false;
