@@ -116,7 +116,7 @@ static void draw_layout(const chain_program *program, chain_layout *l) {
     const uint32_t set = (uint32_t)program->inputs | (uint32_t)program->outputs << CHAIN_INPUTS;
     l->outer = (uint8_t)below(CHAIN_AROUND + 1);
     l->length = (uint8_t)(!chain_by_rows(program) && below(3) == 0 ? 1 : below(2) ? 4 : 8);
-    l->units = (uint8_t)(1 + below(2));
+    l->units = (uint8_t)(1 << below(program->steps > 24 ? 2 : 3));
     l->vectors = (uint8_t)(1 << below(program->steps > 40 ? 1 : 3));
     l->whole = below(2);
     l->pieces = below(2);

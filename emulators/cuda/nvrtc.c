@@ -10,7 +10,7 @@ static void rtc_command(char *out, size_t size, const char *directory, int count
     (void)count, (void)options;
     snprintf(out, size,
              "rm %s/fetch.h && " STUB_COMPILER
-             " -x c++ -std=c++17 -w -O0 -shared -fPIC -fvisibility=hidden -I" STUB_VOCABULARY
-             " -I" STUB_SOURCE " -fno-tree-slp-vectorize -ffp-contract=off -o %s/k.out %s/k.src",
+             " -x c++ -std=c++17 -w -O0 -shared -fPIC -fvisibility=hidden -I" STUB_VOCABULARY " -I" STUB_SOURCE
+             " -fno-tree-slp-vectorize -ffp-contract=off -o %s/k.out %s/k.src",
              directory, directory, directory);
 }
