@@ -87,6 +87,10 @@ static double fill_value(const trine_case *c, int index, int64_t i, int64_t coun
         return count > 1 ? (double)(fill_symbol(c, t->fill) * i / (count - 1)) : 0;
     if (t->fill && strncmp(t->fill, "lengths ", 8) == 0) return (double)whole_length(c, t->fill, count);
     if (t->fill && (strncmp(t->fill, "positive", 8) == 0 || strcmp(t->fill, "derived") == 0)) return 0.5 + unit;
+    if (t->fill && strcmp(t->fill, "decay saved") == 0) return -unit;
+    if (t->fill && strcmp(t->fill, "rate saved") == 0) return unit;
+    if (t->fill && strcmp(t->fill, "key saved") == 0)
+        return (2 * unit - 1) * sqrt(3 / (double)tensor->shape[tensor->rank - 1]);
     if (dtype == TRINE_E8M0) return 0.5 + unit;
     if (dtype >> 8 <= 1) return dtype >> 8 == 1 ? floor(unit * 2) : floor(unit * 255) - 127;
     return 2 * unit - 1;

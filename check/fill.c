@@ -211,7 +211,8 @@ static void store_values(operand *o) {
 
 /* Inputs that a forward saved: may they be any, and in half of the cases what it saves? */
 static bool fill_saved(const trine_spec_tensor *spec) {
-    return fill_is(spec, "saved") || fill_is(spec, "positive saved");
+    return fill_is(spec, "saved") || fill_is(spec, "positive saved") || fill_is(spec, "decay saved") ||
+           fill_is(spec, "rate saved") || fill_is(spec, "key saved");
 }
 static bool chooses_saved(problem *p) {
     bool any = false;

@@ -46,7 +46,7 @@ typedef struct trine_spec_tensor {
      * "paged TABLE LENGTHS": anything, and in half of the cases NaN where none of the sequences is, whose pages TABLE
      * names and LENGTHS ends; "positive"; "unit": in [-1, 1]; both with " often": that in half of the cases; "flag":
      * anything, 0 in half of the cases; "derived": by .prepare, from the other inputs; "saved", "positive saved": that
-     * in half of the cases */
+     * in half of the cases; "decay saved", "rate saved", "key saved": in benchmarks -1 .. 0, 0 .. 1, rows of size 1 */
     const char *fill;
     /* OUT: the bound's coefficient in unit roundoffs of the accumulator, an expression of the symbols */
     const char *terms;

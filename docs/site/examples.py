@@ -209,6 +209,7 @@ def c_fill(call, tensor, kind_in_c):
     if kind_in_c.startswith("u"):  # those of narrow floats too
         return "i % 7"
     values = {"positive": "0.5f + i % 7", "unit": "(i % 9 - 4) * 0.25f", "saved": "(i % 9) * 0.0125f",
+              "key": "(i % 9) * 0.0125f", "decay": "(i % 9) * -0.0125f", "rate": "(i % 9) * 0.0125f",
               "derived": "1 + (i % 9) * 0.0125f"}
     return values.get(kind, "(i * 37 % 17 - 8) * 0.25f")
 
@@ -288,7 +289,8 @@ def drawn(name, dtype, shape, fill, sizes):
     if dtype[0] in "iu":
         return f"{name} = rng.integers(1, 100, {size}, {numpy})"
     kind = "positive" if dtype == "e8m0" else kind  # it has no sign
-    ranges = {"positive": "0.5, 1.5", "unit": "-1, 1", "saved": "0, 0.1", "derived": "1, 1.1"}
+    ranges = {"positive": "0.5, 1.5", "unit": "-1, 1", "saved": "0, 0.1", "key": "0, 0.1", "decay": "-0.1, 0",
+              "rate": "0, 0.1", "derived": "1, 1.1"}
     if kind in ranges:
         return f"{name} = rng.uniform({ranges[kind]}, {size}).astype({numpy})"
     if dtype in ("f32", "f64"):

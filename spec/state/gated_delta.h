@@ -34,9 +34,9 @@ static inline void gated_delta_prepare(trine_ref *ref) {
 }
 
 #define GATED_DELTA_INPUTS \
-    TENSOR(q, IN, "T", "[b] t hk d"), TENSOR(k, IN, "T", "[b] t hk d", .fill = "saved"), \
-        TENSOR(v, IN, "T", "[b] t h e"), TENSOR(g, IN | OPTIONAL, "f32", "[b] t h", .fill = "saved"), \
-        TENSOR(beta, IN | OPTIONAL, "f32", "[b] t h", .fill = "saved"), \
+    TENSOR(q, IN, "T", "[b] t hk d"), TENSOR(k, IN, "T", "[b] t hk d", .fill = "key saved"), \
+        TENSOR(v, IN, "T", "[b] t h e"), TENSOR(g, IN | OPTIONAL, "f32", "[b] t h", .fill = "decay saved"), \
+        TENSOR(beta, IN | OPTIONAL, "f32", "[b] t h", .fill = "rate saved"), \
         TENSOR(cu_seqlens, IN | OPTIONAL, "i32", "nseq+1", .fill = "offsets t"), \
         TENSOR(s0, IN | OPTIONAL, "f32", "[s] h d e")
 #define GATED_DELTA_PARAMS PARAM(scale, F32, .values = "0 1 -0.3", .unset = "1/sqrt(d)", .doc = "of o")

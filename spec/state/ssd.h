@@ -33,9 +33,10 @@ static inline void ssd_prepare(trine_ref *ref) {
 }
 
 #define SSD_INPUTS \
-    TENSOR(x, IN, "T", "[b] t h p"), TENSOR(dt, IN, "f32", "[b] t h", .fill = "saved"), \
-        TENSOR(a, IN, "f32", "h", .fill = "saved"), TENSOR(b, IN, "T", "[b] t g n"), TENSOR(c, IN, "T", "[b] t g n"), \
-        TENSOR(d, IN | OPTIONAL, "f32", "h"), TENSOR(dt_bias, IN | OPTIONAL, "f32", "h"), \
+    TENSOR(x, IN, "T", "[b] t h p"), TENSOR(dt, IN, "f32", "[b] t h", .fill = "rate saved"), \
+        TENSOR(a, IN, "f32", "h", .fill = "decay saved"), TENSOR(b, IN, "T", "[b] t g n"), \
+        TENSOR(c, IN, "T", "[b] t g n"), TENSOR(d, IN | OPTIONAL, "f32", "h"), \
+        TENSOR(dt_bias, IN | OPTIONAL, "f32", "h"), \
         TENSOR(cu_seqlens, IN | OPTIONAL, "i32", "nseq+1", .fill = "offsets t"), \
         TENSOR(s0, IN | OPTIONAL, "f32", "[s] h p n")
 #define SSD_PARAMS PARAM(softplus, BOOL, .values = "0 1", .doc = "steps are the softplus of dt + dt_bias")
