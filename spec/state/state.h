@@ -133,7 +133,14 @@ typedef struct state_trace {
  * once each; and P + k (beta w) twice. What s was off by before, and the error of P, pass through 1 - beta k k^T, whose
  * norm is max(1, |1 - beta |k|^2|): nothing grows where beta is in [0, 1] and |k| is 1. The errors of w and u go along
  * k. All are added up as lengths of vectors. (1 + 8u) has what is of second order in several roundings of one
- * number. */
+ * number.
+ *
+ * Kernels that take steps in chunks are held to the same. In a chunk, with L(t, s) = a(s+1) .. a(t), the state is L(t,
+ * -1) S and the sum of L(t, s) k(s) u(s)^T. Where L(t, s) is found from t down, as L(t, s+1) a(s+1), each rounding
+ * meets all that came before its step, decayed: the state, as above. A difference of sums of g would not do, whose
+ * rounding is of the size of the sums. What q and k of two steps multiply to is a sum of d products in f32, as p and y
+ * are, and the system that u solves has such sums; what is rounded to less than f32 is a sum of as many parts as make
+ * it f32. No more is allowed where a chunk's terms cancel. */
 static inline void state_advance(const state_step *x, int64_t d, double value, state_column *c, state_trace *to) {
     const double root = sqrt((double)d), n = (double)d, decay = trine_finite_abs(x->decay.x);
     const double length = state_length(c->s, d) + c->error;
