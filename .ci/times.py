@@ -16,7 +16,7 @@ import sys
 
 FEW, GROWN, SLACK = 5, 1.6, 5
 BUDGET = 25  # seconds, or by family
-BUDGETS = {"matmul": 120, "attention": 120, "attention_blocks": 60, "scaled": 75, "conv": 45}
+BUDGETS = {"matmul": 120, "attention": 120, "attention_blocks": 60, "scaled": 75, "conv": 45, "state": 45}
 
 
 def device_seconds(build):
