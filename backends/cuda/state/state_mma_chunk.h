@@ -223,17 +223,16 @@ template <class Memory> DEVICE void state_mma_decays(Memory &m, int &wild) {
     if (t >= STATE_MMA_STEPS) return;
     float run = 1, most = 1;
 #pragma unroll 1
-    for (int first = t / AHEAD * AHEAD; first >= 0; first -= AHEAD) {
+    for (int first = STATE_MMA_STEPS - AHEAD; first >= 0; first -= AHEAD) { /* all threads together: no branches */
         float decay[AHEAD], factor[AHEAD];
 #pragma unroll
         for (int i = 0; i < AHEAD; i++) decay[i] = m.decay[first + i], factor[i] = m.factor[first + i];
 #pragma unroll
-        for (int i = AHEAD - 1; i >= 0; i--)
-            if (first + i <= t) {
-                m.decays[state_mma_decay(t, first + i)] = run * factor[i];
-                run *= decay[i];
-                most = run <= most ? most : run;
-            }
+        for (int i = AHEAD - 1; i >= 0; i--) {
+            m.decays[state_mma_decay(t, first + i)] = run * factor[i]; /* above the diagonal of no account */
+            run *= first + i <= t ? decay[i] : 1.0f;
+            most = run <= most ? most : run;
+        }
     }
     m.before[t] = run;
     if (!(most < STATE_MMA_MOST_DECAY)) wild = 1;
