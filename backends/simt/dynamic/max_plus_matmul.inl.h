@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* max_plus_matmul on devices: a block has a square of d, a thread 4 x 4 of its elements, each compared in the order of
- * k.
+ * k. Which of equal sums came first does not matter while none is a NaN and none of the zeros is negative: then one
+ * instruction takes the larger.
  *
  * NOTES. Floor: an addition and a comparison for each sum; of i32 sm_90 has both in one instruction. */
 #include "dynamic.h"
@@ -9,35 +10,75 @@
 /* An element's type: its sum, and what nothing is beyond. */
 template <class T> struct tropical_float {
     using value = T;
+    static constexpr bool WILD = true;
     static DEVICE T sum(T x, T y) { return x + y; }
+    static DEVICE bool wild(T x) { return !(x - x == 0) || (x == 0 && bits_of_float((float)x) != 0); }
+    static DEVICE float beyond(float x, float y, bool minimum) { return minimum ? -larger(-x, -y) : larger(x, y); }
+    static DEVICE double beyond(double x, double y, bool minimum) { return (minimum ? x < y : x > y) ? x : y; }
     static DEVICE bool after(T x, T y) { return x != x && y == y; }
     static DEVICE T farthest(bool minimum) { return minimum ? (T)infinity() : -(T)infinity(); }
 };
 struct tropical_i32 {
     using value = int32_t;
+    static constexpr bool WILD = false;
+    static DEVICE bool wild(int32_t) { return false; }
+    static DEVICE int32_t beyond(int32_t x, int32_t y, bool minimum) { return (minimum ? x < y : x > y) ? x : y; }
     static DEVICE int32_t sum(int32_t x, int32_t y) { return (int32_t)((uint32_t)x + (uint32_t)y); }
     static DEVICE bool after(int32_t, int32_t) { return false; }
     static DEVICE int32_t farthest(bool minimum) { return minimum ? INT32_MAX : INT32_MIN; }
 };
 
+enum { SIDE = MAX_PLUS_SIDE, STEP = MAX_PLUS_STEP, SQUARE = 16, EACH = SIDE / SQUARE, THREADS = SQUARE * SQUARE };
+static_assert(THREADS == (int)SIMT_THREADS, "a thread has its part of the square");
+
+/* The next `steps` sums of a thread's elements, of which `at` is the first; PLAIN: no NaN and no negative zero. */
+template <class T, bool MINIMUM, bool INDICES, bool PLAIN, class Value>
+DEVICE void max_plus_steps(Value (&best)[EACH][EACH], int64_t (&found)[EACH][EACH], const Value *left,
+                           const Value *right, int line, int64_t at, int steps) {
+#pragma unroll 4
+    for (int q = 0; q < steps; q++) {
+        const packed<Value, EACH> u = *(const packed<Value, EACH> *)(left + q * line),
+                                  v = *(const packed<Value, EACH> *)(right + q * line);
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+#pragma unroll
+            for (int j = 0; j < EACH; j++) {
+                const Value sum = T::sum(u.v[i], v.v[j]);
+                if (PLAIN && !INDICES) {
+                    best[i][j] = T::beyond(sum, best[i][j], MINIMUM);
+                    continue;
+                }
+                const bool better =
+                    (MINIMUM ? sum < best[i][j] : sum > best[i][j]) || (!PLAIN && T::after(sum, best[i][j]));
+                if (better) best[i][j] = sum;
+                if (INDICES && better) found[i][j] = at + q;
+            }
+    }
+}
+
 template <class T, bool MINIMUM, bool INDICES> DEVICE void max_plus(const max_plus_params &p) {
     using value = typename T::value;
-    enum { SIDE = MAX_PLUS_SIDE, STEP = MAX_PLUS_STEP, SQUARE = 16, EACH = SIDE / SQUARE, THREADS = SQUARE * SQUARE };
-    static_assert(THREADS == (int)SIMT_THREADS, "a thread has its part of the square");
-    SHARED value left[STEP][SIDE + 1], right[STEP][SIDE + 1];
+    enum { LINE = SIDE + EACH };
+    alignas(16) SHARED value left[STEP][LINE];
+    alignas(16) SHARED value right[STEP][LINE];
+    SHARED int wild; /* has there been a number that is not plain? */
     const int64_t tiles = p.down * p.across, batch = block_index() / tiles, tile = block_index() - batch * tiles,
                   row = tile / p.across * SIDE, column = tile % p.across * SIDE;
     const value *const a = (const value *)p.a + batch * p.a_batch, *const b = (const value *)p.b + batch * p.b_batch;
-    const int thread = thread_index(), down = thread / SQUARE, across = thread % SQUARE;
+    const int thread = thread_index(), down = thread / SQUARE * EACH, across = thread % SQUARE * EACH;
     value best[EACH][EACH];
     int64_t found[EACH][EACH];
+    bool rough = false;
+    if (thread == 0) wild = 0;
+    sync_block();
 #pragma unroll
     for (int i = 0; i < EACH; i++)
 #pragma unroll
         for (int j = 0; j < EACH; j++) {
-            const int64_t y = row + down + i * SQUARE, x = column + across + j * SQUARE;
+            const int64_t y = row + down + i, x = column + across + j;
             const bool has = p.c.data && y < p.m && x < p.n;
             best[i][j] = has ? ((const value *)p.c.data)[batch * p.c.batch + y * p.c.row + x] : T::farthest(MINIMUM);
+            rough |= has && T::wild(best[i][j]);
             found[i][j] = -1;
         }
     for (int64_t at = 0; at < p.k; at += STEP) {
@@ -49,36 +90,27 @@ template <class T, bool MINIMUM, bool INDICES> DEVICE void max_plus(const max_pl
             const int i = p.a_along == 1 ? number / STEP : number % SIDE,
                       q = p.a_along == 1 ? number % STEP : number / SIDE;
             const bool in = row + i < p.m && at + q < p.k;
-            left[q][i] = in ? a[(row + i) * p.a_row + (at + q) * p.a_along] : (value)0;
+            const value x = in ? a[(row + i) * p.a_row + (at + q) * p.a_along] : (value)0;
             const int j = p.b_column == 1 ? number % SIDE : number / STEP,
                       r = p.b_column == 1 ? number / SIDE : number % STEP;
             const bool inside = column + j < p.n && at + r < p.k;
-            right[r][j] = inside ? b[(at + r) * p.b_along + (column + j) * p.b_column] : (value)0;
+            const value y = inside ? b[(at + r) * p.b_along + (column + j) * p.b_column] : (value)0;
+            left[q][i] = x, right[r][j] = y;
+            rough |= T::wild(x) || T::wild(y);
         }
+        if (T::WILD && rough) wild = 1;
         sync_block();
         const int steps = p.k - at < STEP ? (int)(p.k - at) : (int)STEP;
-        for (int q = 0; q < steps; q++) {
-            value u[EACH], v[EACH];
-#pragma unroll
-            for (int i = 0; i < EACH; i++) u[i] = left[q][down + i * SQUARE];
-#pragma unroll
-            for (int j = 0; j < EACH; j++) v[j] = right[q][across + j * SQUARE];
-#pragma unroll
-            for (int i = 0; i < EACH; i++)
-#pragma unroll
-                for (int j = 0; j < EACH; j++) {
-                    const value sum = T::sum(u[i], v[j]);
-                    const bool better = (MINIMUM ? sum < best[i][j] : sum > best[i][j]) || T::after(sum, best[i][j]);
-                    if (better) best[i][j] = sum;
-                    if (INDICES && better) found[i][j] = at + q;
-                }
-        }
+        if (T::WILD && wild)
+            max_plus_steps<T, MINIMUM, INDICES, false>(best, found, left[0] + down, right[0] + across, LINE, at, steps);
+        else
+            max_plus_steps<T, MINIMUM, INDICES, true>(best, found, left[0] + down, right[0] + across, LINE, at, steps);
     }
 #pragma unroll
     for (int i = 0; i < EACH; i++)
 #pragma unroll
         for (int j = 0; j < EACH; j++) {
-            const int64_t y = row + down + i * SQUARE, x = column + across + j * SQUARE;
+            const int64_t y = row + down + i, x = column + across + j;
             if (y >= p.m || x >= p.n) continue;
             ((value *)p.d.data)[batch * p.d.batch + y * p.d.row + x] = best[i][j];
             if (INDICES) ((int64_t *)p.indices.data)[batch * p.indices.batch + y * p.indices.row + x] = found[i][j];

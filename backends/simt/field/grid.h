@@ -10,6 +10,7 @@ typedef struct grid_params {
     simt_rows x, table, y, dx; /* y: n of l rows; or dy; dx: NULL: not wanted */
     const void *offsets;
     int64_t n, e, f, l;
+    simt_divisor places; /* n, at least 1 */
     float scale[GRID_LEVELS];
     /* of a gradient, in the workspace: of each level, place and corner the row of the table, e for none, and what is
      * added there */

@@ -4,7 +4,7 @@
 #define TRINE_SIMT_FIELD_GRID_INL_H
 
 #include "grid.h"
-#include "backends/simt/core/simt.h"
+#include "backends/simt/core/quotient.h"
 
 /* Rows from `first` on; m is 0 of a level without rows, and of one whose offsets are astray. */
 struct grid_level {

@@ -19,6 +19,7 @@ static inline grid_params grid_params_of(const trine_call *call, int x, int tabl
         .e = t[table].shape[0],
         .f = t[y].shape[2],
         .l = t[y].shape[1],
+        .places = simt_divisor_of(t[y].shape[0] + (t[y].shape[0] == 0)),
         .wide_offsets = t[offsets].dtype == TRINE_I64,
     };
     grid_scales(base_resolution, per_level_scale, p.l, p.scale);

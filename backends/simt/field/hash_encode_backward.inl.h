@@ -10,7 +10,7 @@
 template <class T, int D> DEVICE void hash_encode_hits(const grid_params &p) {
     const int64_t unit = block_index() * SIMT_THREADS + thread_index();
     if (unit >= p.n * p.l) return;
-    const int64_t level = unit / p.n, i = unit % p.n;
+    const int64_t level = quotient_below(p.n * p.l, unit, p.places), i = unit - level * p.n;
     const grid_level v(p, level, D);
     const grid_place<D> place(p, v, i);
     const bool none = v.m == 0 || place.astray;

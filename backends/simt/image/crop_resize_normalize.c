@@ -19,7 +19,9 @@ static trine_status launch(const trine_call *call) {
     const trine_crop_resize_normalize_args *args = call->args;
     const int64_t *dim = call->dim, c = dim[CROP_RESIZE_NORMALIZE_DIM_C], b = dim[CROP_RESIZE_NORMALIZE_DIM_B],
                   p = dim[CROP_RESIZE_NORMALIZE_DIM_P], q = dim[CROP_RESIZE_NORMALIZE_DIM_Q],
-                  groups = simt_blocks(c, RESIZE_CHANNELS);
+                  groups = simt_blocks(c, RESIZE_CHANNELS), down = simt_blocks(p, RESIZE_SIDE),
+                  across = simt_blocks(q, RESIZE_SIDE);
+    if (b * p * q * c == 0) return TRINE_OK;
     const trine_tensor *mean = trine_call_given(call, CROP_RESIZE_NORMALIZE_MEAN),
                        *deviation = trine_call_given(call, CROP_RESIZE_NORMALIZE_DEVIATION);
     const resize_params params = {
@@ -29,14 +31,16 @@ static trine_status launch(const trine_call *call) {
         .images = rows_of(call, CROP_RESIZE_NORMALIZE_IMAGES),
         .mean = mean ? mean->data : NULL,
         .deviation = deviation ? deviation->data : NULL,
-        .q = simt_divisor_of(q),
-        .p = simt_divisor_of(p),
+        .across = simt_divisor_of(across),
+        .down = simt_divisor_of(down),
         .groups = simt_divisor_of(groups),
         .n = dim[CROP_RESIZE_NORMALIZE_DIM_N],
         .h = dim[CROP_RESIZE_NORMALIZE_DIM_H],
         .w = dim[CROP_RESIZE_NORMALIZE_DIM_W],
         .c = c,
-        .count = b * p * q * groups,
+        .p = p,
+        .q = q,
+        .blocks = b * down * across * groups,
         .filter = args->filter,
         .coordinates = args->coordinates,
         .antialias = args->antialias != 0,
@@ -47,13 +51,16 @@ static trine_status launch(const trine_call *call) {
     };
     const simt_function function = { .type = { call->type[CROP_RESIZE_NORMALIZE_TYPE_U],
                                                call->type[CROP_RESIZE_NORMALIZE_TYPE_T] } };
-    return simt_launch(call, &function, simt_blocks(params.count, SIMT_THREADS), SIMT_THREADS, &params, sizeof params);
+    return simt_launch(call, &function, params.blocks, SIMT_THREADS, &params, sizeof params);
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
-    (void)call;
     trine_kernel_edge(edges, CROP_RESIZE_NORMALIZE_DIM_C, RESIZE_CHANNELS);
-    trine_kernel_edge(edges, CROP_RESIZE_NORMALIZE_DIM_Q, SIMT_THREADS);
+    trine_kernel_edge(edges, CROP_RESIZE_NORMALIZE_DIM_P, RESIZE_SIDE);
+    trine_kernel_edge(edges, CROP_RESIZE_NORMALIZE_DIM_Q, RESIZE_SIDE);
+    /* of a box as large as the image, an area and a triangle at least reach as far as the tables, and as twice them */
+    trine_kernel_edge(edges, CROP_RESIZE_NORMALIZE_DIM_W, RESIZE_REACH * call->dim[CROP_RESIZE_NORMALIZE_DIM_Q]);
+    trine_kernel_edge(edges, CROP_RESIZE_NORMALIZE_DIM_H, RESIZE_REACH * call->dim[CROP_RESIZE_NORMALIZE_DIM_P]);
 }
 
 SIMT_KERNELS(crop_resize_normalize) = { { .name = SIMT_NAME, .launch = launch, .edges = edges }, { 0 } };

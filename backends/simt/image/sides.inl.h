@@ -50,16 +50,14 @@ template <int K> struct side_near {
     }
 };
 
-/* All pixels within the reach of an area or of antialias; weights are to be divided by `sum`. */
+/* All pixels within the reach of an area or of antialias; weights are to be divided by their sum. */
 struct side_spread {
     int64_t first, last, low, high, middle, in, out, wide;
-    float sum;
     int kind;
 
     DEVICE side_spread(const resize_params &p, int64_t at, int64_t n, int64_t m) {
         in = n, out = m, kind = p.filter;
         low = at * in, high = low + in, middle = low + high, wide = in > out ? in : out;
-        sum = 1;
         if (kind == TRINE_RESIZE_AREA) {
             first = floor_quotient(low, out), last = floor_quotient(high + out - 1, out);
             return;
@@ -68,8 +66,13 @@ struct side_spread {
                       from = floor_quotient(middle - reach - out, 2 * out) + 1,
                       to = -floor_quotient(out - middle - reach, 2 * out);
         first = from > 0 ? from : 0, last = to < in ? to : in;
-        sum = 0;
-        for (int64_t i = first; i < last; i++) sum += weight(p, i);
+    }
+
+    DEVICE float sum(const resize_params &p) const {
+        if (kind == TRINE_RESIZE_AREA) return 1;
+        float all = 0;
+        for (int64_t i = first; i < last; i++) all += weight(p, i);
+        return all;
     }
 
     DEVICE float weight(const resize_params &p, int64_t i) const {

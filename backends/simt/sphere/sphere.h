@@ -11,20 +11,25 @@ typedef struct sphere_field {
     int64_t r, row, column;
 } sphere_field;
 
-enum { SPHERE_PARTS = 4 };
+enum {
+    SPHERE_PARTS = 4,
+    SPHERE_COLUMNS = 32, /* of a block's tile of nodes, */
+    SPHERE_ROWS = SIMT_THREADS / SPHERE_COLUMNS
+};
 
 /* A stage: diffusion is last Y + before Y' + first f + last_rate D Y + first_rate D f, advection last Y + first f -
  * last_rate A Y. */
 typedef struct sphere_params {
     const double *theta;                 /* NULL: even rows */
     void *rows;                          /* the grid's numbers, of each row, */
-    void *sides;                         /* and of WENO3 of the side before it */
+    void *sides;                         /* and of WENO3 of the side before it, first those along rows */
     sphere_field f, y, before, rate, to; /* y: of the stage before */
     sphere_field nu, v_theta, v_phi, part[SPHERE_PARTS];
-    int64_t r, t, p;
+    int64_t r, t, p, tiles;
+    simt_divisor across, down; /* tiles of a field */
     double last, before_times, first, last_rate, first_rate;
     int32_t stage;
-    bool weno, diffuse;
+    bool weno, diffuse, narrow; /* narrow: fields are f32 */
 } sphere_params;
 
 #endif

@@ -8,8 +8,7 @@ enum { ODD, EVEN, ROOMS };
 
 static sphere_params params_of(const trine_call *call) {
     const trine_sphere_advect_args *args = call->args;
-    sphere_params p =
-        sphere_params_of(call, &call->tensor[SPHERE_ADVECT_F], trine_call_given(call, SPHERE_ADVECT_THETA));
+    sphere_params p = sphere_params_of(&call->tensor[SPHERE_ADVECT_F], trine_call_given(call, SPHERE_ADVECT_THETA));
     p.v_theta = sphere_shared_of(&call->tensor[SPHERE_ADVECT_V_THETA]);
     p.v_phi = sphere_shared_of(&call->tensor[SPHERE_ADVECT_V_PHI]);
     p.weno = args->flux == TRINE_SPHERE_WENO3;
@@ -34,7 +33,7 @@ static trine_status launch(const trine_call *call) {
         p.part[i] = (sphere_field){ (char *)call->workspace + (ROOMS * p.r + i) * n * size, 0, p.p, 1 };
     trine_status status = sphere_launch_grid(call, &p);
     if (status == TRINE_OK && p.weno)
-        status = simt_launch(call, &split, simt_blocks(n, SIMT_THREADS), SIMT_THREADS, &p, sizeof p);
+        status = simt_launch(call, &split, p.across.by * simt_blocks(p.t, SPHERE_ROWS), SIMT_THREADS, &p, sizeof p);
     for (int j = 1; status == TRINE_OK && j <= stages; j++) {
         const sphere_ssp number = sphere_ssp_of(j, args->steps, (double)args->dt);
         p.last = number.last, p.first = number.first, p.last_rate = number.rate;
@@ -48,7 +47,9 @@ static trine_status launch(const trine_call *call) {
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     (void)call;
+    trine_kernel_edge(edges, SPHERE_ADVECT_DIM_P, SPHERE_COLUMNS);
     trine_kernel_edge(edges, SPHERE_ADVECT_DIM_P, SIMT_THREADS);
+    trine_kernel_edge(edges, SPHERE_ADVECT_DIM_T, SPHERE_ROWS + 2);
     trine_kernel_edge(edges, SPHERE_ADVECT_DIM_T, SIMT_THREADS);
 }
 

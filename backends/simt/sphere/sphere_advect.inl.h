@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sphere_advect on devices: a launch for each stage, in which a block has a pole, or a thread a node and what flows
- * through its four sides; velocities are split for WENO3 beforehand.
+ * through its four sides, which a tile's nodes share; velocities are split for WENO3 beforehand.
  *
  * NOTES. Floor of a stage: three fields once, and velocities or their four parts; neighbours are read from the
- * caches, and each side is computed twice. */
+ * caches, and sides between tiles are computed twice. */
 #include <trine/sphere.h>
 
 #include "sphere.inl.h"
@@ -13,10 +13,18 @@ template <class Value> DEVICE Value larger_of(Value most, Value v) {
     return size > most || v != v ? size : most;
 }
 
+/* A column from -2 to p + 2, as one of the row. */
+DEVICE int64_t column_of(const sphere_params &p, int64_t k) {
+    if (p.p < 3) return (k + 2 * p.p) % p.p;
+    return k < 0 ? k + p.p : k < p.p ? k : k - p.p;
+}
+
 /* (v + a)/2 and (v - a)/2, to the south and to the east. */
 template <class Value> DEVICE void sphere_split(const sphere_params &p) {
-    const int64_t number = block_index() * SIMT_THREADS + thread_index(), j = number / p.p, k = number % p.p;
-    if (j >= p.t) return;
+    const int64_t block = block_index(), line = quotient_below(p.tiles + p.across.by * p.t, block, p.across),
+                  j = line * SPHERE_ROWS + thread_index() / SPHERE_COLUMNS,
+                  k = (block - line * p.across.by) * SPHERE_COLUMNS + thread_index() % SPHERE_COLUMNS;
+    if (j >= p.t || k >= p.p) return;
     const int64_t own = j < 1 ? 1 : j, next = j + 1 > p.t - 1 ? p.t - 1 : j + 1, column = k * p.v_theta.column;
     Value most = 0;
     for (int64_t side = j - 2; side <= j + 3; side++)
@@ -26,24 +34,22 @@ template <class Value> DEVICE void sphere_split(const sphere_params &p) {
     if (j == 0 || j == p.t - 1) return;
     const Value *const v = sphere_line<const Value>(p.v_phi, 0, j);
     most = 0;
-    for (int64_t side = k - 2; side <= k + 3; side++)
-        most = larger_of(most, v[(side + 2 * p.p) % p.p * p.v_phi.column]);
+    for (int64_t side = k - 2; side <= k + 3; side++) most = larger_of(most, v[column_of(p, side) * p.v_phi.column]);
     sphere_line<Value>(p.part[2], 0, j)[k] = (v[k * p.v_phi.column] + most) / 2;
-    sphere_line<Value>(p.part[3], 0, j)[k] = (v[(k + 1) % p.p * p.v_phi.column] - most) / 2;
+    sphere_line<Value>(p.part[3], 0, j)[k] = (v[column_of(p, k + 1) * p.v_phi.column] - most) / 2;
 }
 
 template <class Value>
-DEVICE Value weno_part(Value x0, Value x1, Value x2, double behind_by, double own_by, double beyond_by,
-                       const double (&above)[2], double small_by) {
-    const Value behind = (Value)behind_by, own = (Value)own_by, beyond = (Value)beyond_by, small = (Value)small_by;
+DEVICE Value weno_part(Value x0, Value x1, Value x2, Value behind, Value own, Value beyond, const Value (&above)[2],
+                       Value small) {
     const Value back = behind * (x1 - x0), on = beyond * (x2 - x1), far = (1 + behind) * x1 - behind * x0,
                 near = own * x1 + beyond * x2, b0 = small + 4 * back * back, b1 = small + 4 * on * on,
-                u0 = (Value)above[0] / (b0 * b0), u1 = (Value)above[1] / (b1 * b1);
+                u0 = above[0] / (b0 * b0), u1 = above[1] / (b1 * b1);
     return (u0 * far + u1 * near) / (u0 + u1);
 }
 
 /* n of the two cells before a side and the one after, q of the one before and the two after. */
-template <class Value> DEVICE Value weno_side(const sphere_weno &w, const Value (&n)[3], const Value (&q)[3]) {
+template <class Value> DEVICE Value weno_side(const sphere_side<Value> &w, const Value (&n)[3], const Value (&q)[3]) {
     return weno_part(n[0], n[1], n[2], w.m[0], w.m[1], w.q[0], w.n_weight, w.small[0]) +
            weno_part(q[2], q[1], q[0], w.q[1], w.q[0], w.m[1], w.p_weight, w.small[1]);
 }
@@ -60,7 +66,7 @@ template <class Value> DEVICE Value flow_down(const sphere_params &p, int64_t r,
         n[c] = f[c] * sphere_line<const Value>(p.part[0], 0, i - 2 + c)[k];
         q[c] = f[c + 1] * sphere_line<const Value>(p.part[1], 0, i - 1 + c)[k];
     }
-    return weno_side(((const sphere_weno *)p.sides)[i], n, q);
+    return weno_side(((const sphere_side<Value> *)p.sides)[i], n, q);
 }
 
 /* Through the side before column k of row j. */
@@ -74,12 +80,11 @@ template <class Value> DEVICE Value flow_along(const sphere_params &p, int64_t r
                                                                              sphere_line<const Value>(p.part[3], 0, j);
     Value n[3], q[3];
     for (int c = 0; c < 3; c++) {
-        const int64_t before = (k - 2 + c + 2 * p.p) % p.p, after = (k - 1 + c + p.p) % p.p;
+        const int64_t before = column_of(p, k - 2 + c), after = column_of(p, k - 1 + c);
         n[c] = line[before] * east[before];
         q[c] = line[after] * west[after];
     }
-    const double d = 2 * SPHERE_PI / (double)p.p;
-    return weno_side(sphere_weno_of(d, d, d, d), n, q);
+    return weno_side(*(const sphere_side<Value> *)p.sides, n, q);
 }
 
 template <class Value> DEVICE void advect_put(const sphere_params &p, int64_t r, int64_t j, int64_t k, Value rate) {
@@ -89,10 +94,10 @@ template <class Value> DEVICE void advect_put(const sphere_params &p, int64_t r,
 }
 
 template <class Value> DEVICE void sphere_advect(const sphere_params &p) {
+    SHARED Value down[SPHERE_ROWS + 1][SPHERE_COLUMNS], along[SPHERE_ROWS][SPHERE_COLUMNS + 1];
     const sphere_node at(p);
-    if (!at.there) return;
-    const sphere_row row = ((const sphere_row *)p.rows)[at.j];
     if (at.pole) {
+        const sphere_row row = ((const sphere_row *)p.rows)[at.j];
         Value sum = 0;
         for (int64_t k = thread_index(); k < p.p; k += SIMT_THREADS)
             sum += flow_down<Value>(p, at.r, at.j == 0 ? 1 : at.j, k);
@@ -100,10 +105,24 @@ template <class Value> DEVICE void sphere_advect(const sphere_params &p) {
         for (int64_t k = thread_index(); k < p.p; k += SIMT_THREADS) advect_put(p, at.r, at.j, k, rate);
         return;
     }
-    const Value down = (Value)row.south * flow_down<Value>(p, at.r, at.j + 1, at.k) -
-                       (Value)row.north * flow_down<Value>(p, at.r, at.j, at.k),
-                around = flow_along<Value>(p, at.r, at.j, at.east) - flow_along<Value>(p, at.r, at.j, at.k);
-    advect_put(p, at.r, at.j, at.k, down + (Value)row.along * around);
+    for (int n = thread_index(); n < (SPHERE_ROWS + 1) * SPHERE_COLUMNS; n += SIMT_THREADS) {
+        const int line = n / SPHERE_COLUMNS, column = n % SPHERE_COLUMNS;
+        if (at.top + line < p.t && at.left + column < p.p)
+            down[line][column] = flow_down<Value>(p, at.r, at.top + line, at.left + column);
+    }
+    for (int n = thread_index(); n < SPHERE_ROWS * (SPHERE_COLUMNS + 1); n += SIMT_THREADS) {
+        const int line = n / (SPHERE_COLUMNS + 1), column = n % (SPHERE_COLUMNS + 1);
+        const int64_t k = at.left + column;
+        if (at.top + line < p.t - 1 && k <= p.p)
+            along[line][column] = flow_along<Value>(p, at.r, at.top + line, k < p.p ? k : 0);
+    }
+    sync_block();
+    if (!at.there) return;
+    const sphere_row row = ((const sphere_row *)p.rows)[at.j];
+    const int line = thread_index() / SPHERE_COLUMNS, column = thread_index() % SPHERE_COLUMNS;
+    const Value south = (Value)row.south * down[line + 1][column] - (Value)row.north * down[line][column],
+                around = along[line][column + 1] - along[line][column];
+    advect_put(p, at.r, at.j, at.k, south + (Value)row.along * around);
 }
 
 ENTRY(sphere_advect_grid, SIMT_THREADS, sphere_params) { sphere_grid(p); }

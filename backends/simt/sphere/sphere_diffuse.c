@@ -7,8 +7,7 @@
 enum { RATE, ODD, EVEN, ROOMS };
 
 static sphere_params params_of(const trine_call *call) {
-    sphere_params p =
-        sphere_params_of(call, &call->tensor[SPHERE_DIFFUSE_F], trine_call_given(call, SPHERE_DIFFUSE_THETA));
+    sphere_params p = sphere_params_of(&call->tensor[SPHERE_DIFFUSE_F], trine_call_given(call, SPHERE_DIFFUSE_THETA));
     p.nu = sphere_shared_of(&call->tensor[SPHERE_DIFFUSE_NU]);
     p.diffuse = true;
     return p;
@@ -44,7 +43,9 @@ static trine_status launch(const trine_call *call) {
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     (void)call;
+    trine_kernel_edge(edges, SPHERE_DIFFUSE_DIM_P, SPHERE_COLUMNS);
     trine_kernel_edge(edges, SPHERE_DIFFUSE_DIM_P, SIMT_THREADS);
+    trine_kernel_edge(edges, SPHERE_DIFFUSE_DIM_T, SPHERE_ROWS + 2);
     trine_kernel_edge(edges, SPHERE_DIFFUSE_DIM_T, SIMT_THREADS);
 }
 

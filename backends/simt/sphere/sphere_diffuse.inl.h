@@ -46,12 +46,13 @@ template <class Value> DEVICE void sphere_diffuse(const sphere_params &p) {
     const Value *const line = sphere_line<const Value>(p.y, at.r, at.j),
                        *const above = sphere_line<const Value>(p.nu, 0, at.j - 1),
                        *const below = sphere_line<const Value>(p.nu, 0, at.j);
-    const int64_t k = at.k * p.nu.column, east = at.east * p.nu.column;
+    const int64_t east_of = at.k + 1 < p.p ? at.k + 1 : 0, west_of = at.k > 0 ? at.k - 1 : p.p - 1;
+    const int64_t k = at.k * p.nu.column, east = east_of * p.nu.column;
     const Value here = line[at.k], nw = above[k], sw = below[k], ne = above[east], se = below[east];
     const Value rate =
         ((Value)row.north * diffuse_flow(nw, ne, here, sphere_line<const Value>(p.y, at.r, at.j - 1)[at.k]) +
          (Value)row.south * diffuse_flow(sw, se, here, sphere_line<const Value>(p.y, at.r, at.j + 1)[at.k])) +
-        (Value)row.along * (diffuse_flow(nw, sw, here, line[at.west]) + diffuse_flow(ne, se, here, line[at.east]));
+        (Value)row.along * (diffuse_flow(nw, sw, here, line[west_of]) + diffuse_flow(ne, se, here, line[east_of]));
     diffuse_put(p, at.r, at.j, at.k, rate);
 }
 

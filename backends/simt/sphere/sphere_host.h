@@ -17,15 +17,20 @@ static inline sphere_field sphere_shared_of(const trine_tensor *t) {
     return (sphere_field){ t->data, 0, t->stride[0], t->stride[1] };
 }
 
-static inline sphere_params sphere_params_of(const trine_call *call, const trine_tensor *f, const trine_tensor *theta) {
-    (void)call;
+static inline sphere_params sphere_params_of(const trine_tensor *f, const trine_tensor *theta) {
+    const int64_t p = f->shape[2], across = simt_blocks(p + (p == 0), SPHERE_COLUMNS),
+                  down = simt_blocks(f->shape[1] - 2, SPHERE_ROWS);
     return (sphere_params){ .theta = theta ? theta->data : NULL,
                             .f = sphere_field_of(f),
                             .y = sphere_field_of(f),
                             .before = sphere_field_of(f),
                             .r = f->shape[0],
                             .t = f->shape[1],
-                            .p = f->shape[2] };
+                            .p = p,
+                            .tiles = f->shape[0] * down * across,
+                            .across = simt_divisor_of(across),
+                            .down = simt_divisor_of(down),
+                            .narrow = f->dtype == TRINE_F32 };
 }
 
 /* Room for `fields` of all r and `shared` that serve all, and the bytes of the grid's numbers. */
@@ -44,10 +49,8 @@ static inline sphere_field sphere_room(const trine_call *call, const sphere_para
     return (sphere_field){ (char *)call->workspace + number * p->r * n * (int64_t)trine_dtype_size(type), n, p->p, 1 };
 }
 
-/* Blocks of a stage: of each pole one, and of the other nodes. */
-static inline int64_t sphere_blocks(const sphere_params *p) {
-    return 2 * p->r + simt_blocks(p->r * (p->t - 2) * p->p, SIMT_THREADS);
-}
+/* Blocks of a stage: of each pole one, and of each tile. */
+static inline int64_t sphere_blocks(const sphere_params *p) { return 2 * p->r + p->tiles; }
 
 static inline trine_status sphere_launch_grid(const trine_call *call, const sphere_params *p) {
     const simt_function grid = { .step = "grid" };

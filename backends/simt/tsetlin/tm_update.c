@@ -8,6 +8,11 @@ static size_t workspace(const trine_call *call) {
     return (size_t)(call->dim[TM_UPDATE_DIM_C] * call->dim[TM_UPDATE_DIM_J]);
 }
 
+static bool whole(const trine_tensor *states) {
+    const int64_t size = (int64_t)trine_dtype_size(states->dtype), four = 4 * size;
+    return (uintptr_t)states->data % (uintptr_t)four == 0 && states->stride[0] % 4 == 0 && states->stride[1] % 4 == 0;
+}
+
 static trine_status launch(const trine_call *call) {
     const trine_tm_update_args *args = call->args;
     const trine_tensor *states = &call->tensor[TM_UPDATE_STATES], *include = trine_call_given(call, TM_UPDATE_INCLUDE);
@@ -30,14 +35,17 @@ static trine_status launch(const trine_call *call) {
                               .threshold = args->threshold,
                               .low = -depth,
                               .high = depth - 1,
-                              .boost = args->boost };
-    const simt_function function = { .type = { states->dtype } };
-    return simt_launch(call, &function, p.c, SIMT_THREADS, &p, sizeof p);
+                              .boost = args->boost,
+                              .whole = whole(states) };
+    const int threads = p.j > TM_FEW / TM_TEAM ? TM_MANY : TM_FEW;
+    const simt_function function = { .type = { states->dtype }, .variant = threads };
+    return simt_launch(call, &function, p.c, threads, &p, sizeof p);
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     (void)call;
-    trine_kernel_edge(edges, TM_UPDATE_DIM_J, TM_TEAMS);
+    trine_kernel_edge(edges, TM_UPDATE_DIM_J, TM_FEW / TM_TEAM);
+    trine_kernel_edge(edges, TM_UPDATE_DIM_J, TM_MANY / TM_TEAM);
     trine_kernel_edge(edges, TM_UPDATE_DIM_L, TM_TEAM);
     trine_kernel_edge(edges, TM_UPDATE_DIM_L, 4 * TM_TEAM);
 }

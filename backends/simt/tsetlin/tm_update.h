@@ -5,7 +5,8 @@
 
 #include "backends/simt/core/params.h"
 
-enum { TM_TEAM = 32 /* threads that have a clause */, TM_TEAMS = SIMT_THREADS / TM_TEAM };
+/* Threads that have a clause; blocks of few clauses and of many. */
+enum { TM_TEAM = 32, TM_FEW = SIMT_THREADS, TM_MANY = 1024 };
 
 typedef struct update_params {
     simt_rows literals;
@@ -17,7 +18,7 @@ typedef struct update_params {
     uint64_t unlikely; /* words below it are of probability 1/s */
     simt_dropout random;
     int32_t threshold, low, high;
-    bool boost;
+    bool boost, whole; /* whole: clauses' states are aligned to four */
 } update_params;
 
 #endif

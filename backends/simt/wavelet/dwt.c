@@ -9,7 +9,7 @@ static trine_status launch(const trine_call *call) {
     const wavelet_params p = wavelet_params_of(&call->tensor[DWT_X], y, wavelet_filters_of(args->wavelet, 0),
                                                args->edge, y->shape[2], y->shape[3], 1);
     const simt_function function = { .type = { call->type[DWT_TYPE_T] } };
-    return simt_launch(call, &function, p.n * p.down * p.across, SIMT_THREADS, &p, sizeof p);
+    return simt_launch(call, &function, p.tiles, SIMT_THREADS, &p, sizeof p);
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {

@@ -1,69 +1,109 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dwt on devices: a block has a tile of coefficients. First the sums down the columns that it needs go to shared
- * memory, or of rows their values; then a thread has those of all bands at one place.
+/* dwt on devices: a block has a tile of coefficients. The elements that it needs go to shared memory, what lies beyond
+ * the ends of the image among them; of images then the sums down their columns; then a thread has the coefficients of
+ * all bands at one place.
  *
  * NOTES. Floor: x once, y once; what tiles share is read from the caches. */
 #include "wavelet.inl.h"
 
-enum { DWT_WIDTH = 2 * WAVELET_COLUMNS + 16 };
+enum { DWT_WIDTH = 2 * WAVELET_COLUMNS + WAVELET_MOST, DWT_HEIGHT = 2 * WAVELET_ROWS + WAVELET_MOST - 2 };
 
-/* A value of row `row` at a column that may lie beyond its ends. */
-template <class T>
-DEVICE typename conv_summed<T>::type dwt_value(const wavelet_params &p, int64_t image, int64_t row,
-                                               const wavelet_value &v) {
-    typename conv_summed<T>::type sum = 0;
-#pragma unroll
-    for (int i = 0; i < WAVELET_TERMS; i++)
-        if (v.weight[i] != 0)
-            sum += (typename conv_summed<T>::type)v.weight[i] *
-                   wavelet_get<T>(p.x, image + row * p.x_step[1] + v.at[i] * p.x_step[2]);
-    return sum;
+/* The rows and columns of a tile's elements. */
+struct dwt_span {
+    int64_t row, column;
+    int height, width;
+
+    DEVICE dwt_span(const wavelet_params &p, const wavelet_tile &tile) {
+        const int first = (p.edge == TRINE_WAVELET_PERIODIZATION ? p.taps / 2 : 1) - (p.taps - 1);
+        const bool rows = p.k == 2;
+        row = rows ? tile.row : 2 * tile.row + first, height = rows ? WAVELET_ROWS : 2 * WAVELET_ROWS - 2 + p.taps;
+        column = 2 * tile.column + first, width = 2 * WAVELET_COLUMNS - 2 + p.taps;
+    }
+    DEVICE bool inside(const wavelet_params &p) const {
+        return row >= 0 && row + height <= p.h && column >= 0 && column + width <= p.w;
+    }
+};
+
+template <class T, class Value>
+DEVICE void dwt_load(Value (&x)[DWT_HEIGHT][DWT_WIDTH], const wavelet_params &p, const wavelet_tile &tile,
+                     const dwt_span &span) {
+    const int64_t image = tile.n * p.x_step[0] + span.row * p.x_step[1] + span.column * p.x_step[2];
+    for (int r = tile.line; r < span.height; r += WAVELET_ROWS)
+        for (int c = tile.lane; c < span.width; c += WAVELET_COLUMNS)
+            x[r][c] = wavelet_get<T>(p.x, image + r * p.x_step[1] + c * p.x_step[2]);
+}
+
+/* Where some of them lie beyond the ends: which each of the rows and columns is made of is found first. */
+template <class T, class Value>
+DEVICE void dwt_load_edge(Value (&x)[DWT_HEIGHT][DWT_WIDTH], const wavelet_params &p, const wavelet_tile &tile,
+                          const dwt_span &span) {
+    SHARED wavelet_value down[DWT_HEIGHT], across[DWT_WIDTH];
+    const int64_t image = tile.n * p.x_step[0];
+    for (int n = thread_index(); n < span.height + span.width; n += SIMT_THREADS) {
+        const int c = n - span.height;
+        if (c >= 0)
+            across[c] = wavelet_value_at(p.edge, p.w, span.column + c);
+        else if (p.k == 2)
+            down[n] = { { span.row + n }, { span.row + n < p.h ? 1.0 : 0.0 } };
+        else
+            down[n] = wavelet_value_at(p.edge, p.h, span.row + n);
+    }
+    sync_block();
+    for (int r = tile.line; r < span.height; r += WAVELET_ROWS)
+        for (int c = tile.lane; c < span.width; c += WAVELET_COLUMNS) {
+            Value sum = 0;
+            for (int i = 0; i < WAVELET_TERMS; i++) {
+                if (down[r].weight[i] == 0) continue;
+                Value line = 0;
+                for (int j = 0; j < WAVELET_TERMS; j++)
+                    if (across[c].weight[j] != 0)
+                        line += (Value)across[c].weight[j] * wavelet_get<T>(p.x, image + down[r].at[i] * p.x_step[1] +
+                                                                                     across[c].at[j] * p.x_step[2]);
+                sum += (Value)down[r].weight[i] * line;
+            }
+            x[r][c] = sum;
+        }
 }
 
 template <class T> DEVICE void dwt(const wavelet_params &p) {
     using value = typename conv_summed<T>::type;
-    SHARED value line[2][WAVELET_ROWS][DWT_WIDTH];
+    alignas(16) SHARED value x[DWT_HEIGHT][DWT_WIDTH], line[2][WAVELET_ROWS][DWT_WIDTH];
+    alignas(16) SHARED wavelet_taps<value> tap[WAVELET_MOST];
     const wavelet_tile tile(p);
-    const int taps = p.taps, first = p.edge == TRINE_WAVELET_PERIODIZATION ? taps / 2 : 1,
-              width = 2 * WAVELET_COLUMNS - 2 + taps;
-    const int64_t image = tile.n * p.x_step[0], base = 2 * tile.column + first - (taps - 1);
-    for (int at = thread_index(); at < WAVELET_ROWS * width; at += SIMT_THREADS) {
-        const int row = at / width, c = at % width;
-        const int64_t high = tile.row + row;
-        if (high >= p.p) continue;
-        const wavelet_value v = wavelet_value_at(p.edge, p.w, base + c);
-        if (p.k == 2) {
-            line[0][row][c] = dwt_value<T>(p, image, high, v);
-            continue;
-        }
-        value low_sum = 0, high_sum = 0;
-        for (int j = 0; j < taps; j++) {
-            const wavelet_value u = wavelet_value_at(p.edge, p.h, 2 * high + first - j);
-#pragma unroll
-            for (int i = 0; i < WAVELET_TERMS; i++) {
-                if (u.weight[i] == 0) continue;
-                const value x = (value)u.weight[i] * dwt_value<T>(p, image, u.at[i], v);
-                low_sum += (value)p.tap[0][j] * x;
-                high_sum += (value)p.tap[1][j] * x;
-            }
-        }
-        line[0][row][c] = low_sum;
-        line[1][row][c] = high_sum;
-    }
+    const dwt_span span(p, tile);
+    const int taps = p.taps;
+    const bool rows = p.k == 2;
+    wavelet_taps_load(tap, p);
+    if (span.inside(p))
+        dwt_load<T>(x, p, tile, span);
+    else
+        dwt_load_edge<T>(x, p, tile, span);
     sync_block();
-    const int row = thread_index() / WAVELET_COLUMNS, column = thread_index() % WAVELET_COLUMNS;
-    const int64_t high = tile.row + row, wide = tile.column + column;
-    if (high >= p.p || wide >= p.q) return;
-    const int64_t to = tile.n * p.y_step[0] + high * p.y_step[2] + wide * p.y_step[3];
-    for (int s = 0; s < (p.k == 2 ? 1 : 2); s++) {
-        value low_sum = 0, high_sum = 0;
-        for (int j = 0; j < taps; j++) {
-            const value x = line[s][row][2 * column + taps - 1 - j];
-            low_sum += (value)p.tap[0][j] * x;
-            high_sum += (value)p.tap[1][j] * x;
+    if (!rows) {
+        for (int c = tile.lane; c < span.width; c += WAVELET_COLUMNS) {
+            value low = 0, high = 0;
+#pragma unroll 2
+            for (int j = 0; j < taps; j++) {
+                const value v = x[2 * tile.line + taps - 1 - j][c];
+                low += tap[j].of[0] * v, high += tap[j].of[1] * v;
+            }
+            line[0][tile.line][c] = low, line[1][tile.line][c] = high;
         }
-        wavelet_put<T>(p.y, to + s * p.y_step[1], low_sum);
-        wavelet_put<T>(p.y, to + (s + p.k / 2) * p.y_step[1], high_sum);
+        sync_block();
+    }
+    const int64_t row = tile.row + tile.line, column = tile.column + tile.lane;
+    if (row >= p.p || column >= p.q) return;
+    const int64_t to = tile.n * p.y_step[0] + row * p.y_step[2] + column * p.y_step[3];
+    for (int s = 0; s < (rows ? 1 : 2); s++) {
+        const value *const from = (rows ? x[tile.line] : line[s][tile.line]) + 2 * tile.lane + taps - 2;
+        value low = 0, high = 0;
+        for (int j = 0; j < taps; j += 2) {
+            const packed<value, 2> v = *(const packed<value, 2> *)(from - j);
+            low += tap[j].of[0] * v.v[1], high += tap[j].of[1] * v.v[1];
+            low += tap[j + 1].of[0] * v.v[0], high += tap[j + 1].of[1] * v.v[0];
+        }
+        wavelet_put<T>(p.y, to + s * p.y_step[1], low);
+        wavelet_put<T>(p.y, to + (s + p.k / 2) * p.y_step[1], high);
     }
 }
 

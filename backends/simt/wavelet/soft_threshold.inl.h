@@ -8,7 +8,7 @@ template <class T> DEVICE void soft_threshold(const threshold_params &p) {
     using value = typename conv_summed<T>::type;
     const int64_t number = block_index() * SIMT_THREADS + thread_index(), size = p.h * p.w;
     if (number >= p.b * size) return;
-    const int64_t band = number / size, at = number % size;
+    const int64_t band = quotient_below(p.b * size, number, p.band), at = number - band * size;
     const value x = threshold_get<T>(p.x.data, threshold_place(p, p.x, band, at)),
                 rest = threshold_size(x) - threshold_get<T>(p.threshold, band * p.threshold_step);
     const bool negative = x < 0 || (x == 0 && 1 / x < 0);

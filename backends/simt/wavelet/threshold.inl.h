@@ -4,12 +4,13 @@
 #define TRINE_SIMT_THRESHOLD_INL_H
 
 #include "backends/simt/conv/summed.h"
-#include "backends/simt/core/simt.h"
+#include "backends/simt/core/quotient.h"
 #include "threshold.h"
 
 /* Where element `number` of a band is. */
 DEVICE int64_t threshold_place(const threshold_params &p, const threshold_view &v, int64_t band, int64_t number) {
-    return band * v.band + number / p.w * v.row + number % p.w * v.step;
+    const int64_t row = quotient_below(p.band.by, number, p.row);
+    return band * v.band + row * v.row + (number - row * p.w) * v.step;
 }
 
 template <class T> DEVICE typename conv_summed<T>::type threshold_get(const void *data, int64_t at) {

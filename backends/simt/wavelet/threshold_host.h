@@ -13,13 +13,16 @@ static inline threshold_view threshold_view_of(const trine_tensor *t) {
 }
 
 static inline threshold_params threshold_params_of(const trine_tensor *x, const trine_tensor *threshold) {
+    const int64_t w = x->shape[2], size = x->shape[1] * w;
     return (threshold_params){ .x = threshold_view_of(x),
                                .threshold = threshold->data,
                                .threshold_step = threshold->stride[0],
                                .b = x->shape[0],
                                .h = x->shape[1],
-                               .w = x->shape[2],
-                               .parts = simt_blocks(x->shape[1] * x->shape[2], THRESHOLD_PART) };
+                               .w = w,
+                               .row = simt_divisor_of(w + (w == 0)),
+                               .band = simt_divisor_of(size + (size == 0)),
+                               .parts = simt_blocks(size, THRESHOLD_PART) };
 }
 
 #endif

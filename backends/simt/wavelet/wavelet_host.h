@@ -14,6 +14,8 @@
 /* Tiles of a result with rows of so many elements, `each` of them in a place. */
 static inline wavelet_params wavelet_params_of(const trine_tensor *x, const trine_tensor *y, wavelet_filters filters,
                                                int edge, int64_t rows, int64_t columns, int each) {
+    const int64_t down = simt_blocks(rows + (rows == 0), WAVELET_ROWS),
+                  across = simt_blocks(columns + (columns == 0), each * WAVELET_COLUMNS);
     wavelet_params p = { .x = x->data,
                          .y = y->data,
                          .n = x->shape[0],
@@ -22,11 +24,13 @@ static inline wavelet_params wavelet_params_of(const trine_tensor *x, const trin
                          .k = y->shape[1],
                          .p = y->shape[2],
                          .q = y->shape[3],
-                         .down = simt_blocks(rows, WAVELET_ROWS),
-                         .across = simt_blocks(columns, each * WAVELET_COLUMNS),
+                         .tiles = rows > 0 && columns > 0 ? x->shape[0] * down * across : 0,
+                         .down = simt_divisor_of(down),
+                         .across = simt_divisor_of(across),
                          .taps = filters.taps,
                          .edge = edge };
     memcpy(p.tap, filters.tap, sizeof p.tap);
+    _Static_assert(sizeof p.tap == sizeof filters.tap, "both have room for as many taps");
     memcpy(p.x_step, x->stride, sizeof p.x_step);
     memcpy(p.y_step, y->stride, sizeof p.y_step);
     return p;
