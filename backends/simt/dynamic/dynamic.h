@@ -17,19 +17,26 @@ typedef struct max_plus_params {
     bool minimum;
 } max_plus_params;
 
-/* Lines of an alignment in a block's workspace, and blocks at most: each has pair after pair. */
-enum { SMITH_WATERMAN_LINES = 6, SMITH_WATERMAN_BLOCKS = 1024 };
+/* A thread has some rows of a pair's matrix, and with the others of its team a stripe; a pair has one team or several.
+ * Scores of so many letters are held in shared memory. Blocks at most: each has pair after pair. */
+enum {
+    ALIGN_TEAM = 32,
+    ALIGN_TEAMS = SIMT_THREADS / ALIGN_TEAM, /* of a block */
+    ALIGN_MOST = 16,                         /* rows of a thread */
+    ALIGN_LETTERS = 32,
+    ALIGN_BLOCKS = 1024
+};
 
 typedef struct smith_waterman_params {
     const uint8_t *query, *target;
     const int64_t *queries, *targets; /* NULL if absent */
     const int32_t *scores;
-    int32_t *best, *lines;
-    int64_t *ends; /* NULL if absent */
+    int32_t *best, *lines; /* lines: h and f of the last row of a stripe, of each pair that a block has at a time */
+    int64_t *ends;         /* NULL if absent */
     int64_t query_row, target_row, queries_step, targets_step, scores_row, best_step, ends_row, ends_step;
-    int64_t b, m, n, s, line; /* line: its elements */
-    int32_t open, extend;     /* what is added: the costs, negative */
-    int alignment;
+    int64_t b, m, n, s;
+    int32_t open, extend; /* what is added: the costs, negative */
+    int alignment, teams; /* teams: of a pair */
 } smith_waterman_params;
 
 #endif

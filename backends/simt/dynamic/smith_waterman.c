@@ -5,20 +5,29 @@
 #include "spec/dynamic/smith_waterman.h"
 #include "spec/places/smith_waterman.h"
 
-static int64_t blocks_of(const trine_call *call) {
-    const int64_t b = call->dim[SMITH_WATERMAN_DIM_B];
-    return b < SMITH_WATERMAN_BLOCKS ? b : SMITH_WATERMAN_BLOCKS;
+/* How many rows a thread has; how many teams a pair, a power of two; and blocks, and the pairs of all at a time. */
+typedef struct shape {
+    int rows, teams;
+    int64_t blocks, pairs;
+} shape;
+
+static shape shape_of(const trine_call *call) {
+    static const int rows[] = { 2, 4, 6, 8, 12, ALIGN_MOST };
+    const int64_t b = call->dim[SMITH_WATERMAN_DIM_B], m = call->dim[SMITH_WATERMAN_DIM_M];
+    int i = 0, teams = 1;
+    while (rows[i] < ALIGN_MOST && (int64_t)rows[i] * ALIGN_TEAM < m) i++;
+    while (teams < ALIGN_TEAMS && (int64_t)teams * ALIGN_MOST * ALIGN_TEAM < m) teams *= 2;
+    const int64_t blocks = simt_blocks(b, ALIGN_TEAMS / teams), most = blocks < ALIGN_BLOCKS ? blocks : ALIGN_BLOCKS;
+    return (shape){ rows[i], teams, most, most * (ALIGN_TEAMS / teams) };
 }
 
-/* A diagonal has an element for each row, and one before them. */
-static int64_t line_of(const trine_call *call) { return call->dim[SMITH_WATERMAN_DIM_M] + 1; }
-
 static size_t workspace(const trine_call *call) {
-    return sizeof(int32_t) * (size_t)(blocks_of(call) * SMITH_WATERMAN_LINES * line_of(call));
+    return 2 * sizeof(int32_t) * (size_t)(shape_of(call).pairs * call->dim[SMITH_WATERMAN_DIM_N]);
 }
 
 static trine_status launch(const trine_call *call) {
     const trine_smith_waterman_args *args = call->args;
+    const shape shape = shape_of(call);
     const trine_tensor *t = call->tensor, *queries = trine_call_given(call, SMITH_WATERMAN_QUERIES),
                        *targets = trine_call_given(call, SMITH_WATERMAN_TARGETS),
                        *ends = trine_call_given(call, SMITH_WATERMAN_ENDS);
@@ -42,18 +51,26 @@ static trine_status launch(const trine_call *call) {
                                       .m = call->dim[SMITH_WATERMAN_DIM_M],
                                       .n = call->dim[SMITH_WATERMAN_DIM_N],
                                       .s = call->dim[SMITH_WATERMAN_DIM_S],
-                                      .line = line_of(call),
                                       .open = -(int32_t)args->gap_open,
                                       .extend = -(int32_t)args->gap_extend,
-                                      .alignment = args->alignment };
-    const simt_function function = { .variant = 0 };
-    return simt_launch(call, &function, blocks_of(call), SIMT_THREADS, &p, sizeof p);
+                                      .alignment = args->alignment,
+                                      .teams = shape.teams };
+    const bool local = args->alignment == 0;
+    const simt_function function = { .step = p.s > ALIGN_LETTERS ? (local ? "letters_local" : "letters")
+                                             : local             ? "local"
+                                                                 : NULL,
+                                     .variant = p.s > ALIGN_LETTERS ? ALIGN_MOST : shape.rows };
+    return simt_launch(call, &function, shape.blocks, SIMT_THREADS, &p, sizeof p);
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     (void)call;
-    trine_kernel_edge(edges, SMITH_WATERMAN_DIM_M, SIMT_THREADS);
-    trine_kernel_edge(edges, SMITH_WATERMAN_DIM_B, SMITH_WATERMAN_BLOCKS);
+    for (int teams = 1; teams <= 2 * ALIGN_TEAMS; teams *= 2)
+        trine_kernel_edge(edges, SMITH_WATERMAN_DIM_M, (int64_t)teams * ALIGN_MOST * ALIGN_TEAM);
+    trine_kernel_edge(edges, SMITH_WATERMAN_DIM_M, 2 * ALIGN_TEAM);
+    trine_kernel_edge(edges, SMITH_WATERMAN_DIM_N, ALIGN_TEAM);
+    trine_kernel_edge(edges, SMITH_WATERMAN_DIM_B, ALIGN_TEAMS);
+    trine_kernel_edge(edges, SMITH_WATERMAN_DIM_S, ALIGN_LETTERS);
 }
 
 SIMT_KERNELS(smith_waterman) = { { .name = SIMT_NAME, .workspace = workspace, .launch = launch, .edges = edges },
