@@ -108,6 +108,9 @@ typedef struct bench_sets {
     trine_case *set;
 } bench_sets;
 
+/* Makes the inputs that the specification derives from others and that are integers, in the case's memory. */
+bool bench_derive(const trine_case *c, trine_queue *queue);
+
 /* Times calls of the op on each set in turn. */
 bool bench_time_sets(bench_sets *sets, const bench_plan *plan, bench_result *result);
 

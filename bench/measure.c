@@ -69,7 +69,7 @@ static bool fill_ordered(const char *fill) {
 }
 
 /* Element `i` of `count`. Derived inputs (statistics of a forward pass) are positive and of size 1: nothing overflows
- * or becomes subnormal, which is all that matters to a time. */
+ * or becomes subnormal, which is all that matters to a time; integers among them bench_derive() makes anew. */
 static double fill_value(const trine_case *c, int index, int64_t i, int64_t count, uint64_t *state) {
     const trine_spec_tensor *t = c->plan->tensor[index].spec;
     const trine_tensor *tensor = &c->tensor[index];
@@ -137,7 +137,7 @@ static bool make_set(const bench_sets *sets, trine_case *set, uint64_t *state) {
         if (trine_memory_alloc(sets->queue, bytes ? bytes : 1, &set->tensor[i].data) != TRINE_OK) return false;
         if (!fill_tensor(set, i, sets->queue, set->tensor[i].data, bytes, state)) return false;
     }
-    return true;
+    return bench_derive(set, sets->queue);
 }
 
 bool bench_sets_make(bench_sets *sets, const trine_case *c, trine_queue *queue, const bench_plan *plan, char *error,
