@@ -10,4 +10,7 @@ DEVICE uint32_t add_shared(uint32_t *at, uint32_t x) {
     return __hip_atomic_fetch_add(at, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
 }
 
+/* How many bits are set. */
+DEVICE uint32_t ones_of(uint32_t x) { return (uint32_t)__builtin_popcount(x); }
+
 #endif

@@ -4,7 +4,7 @@
 #include "grid_host.h"
 #include "spec/places/hash_encode_backward.h"
 
-enum { GRID_SORT_BLOCKS = 1024 /* at most: each adds up the counts of all */ };
+enum { GRID_SORT_BLOCKS = 512 /* at most: each adds up the counts of all */ };
 
 static int64_t hits_of(const trine_call *call) {
     return call->dim[HASH_ENCODE_BACKWARD_DIM_N] * call->dim[HASH_ENCODE_BACKWARD_DIM_L]

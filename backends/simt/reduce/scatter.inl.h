@@ -6,6 +6,8 @@
  * NOTES. Two launches for each 8 bits of a row's number, then chunks, then sums: four for 255 rows, six for 65,535, of
  * 4 us or so each on an H200. One block that sorted by itself, and one warp for all tokens of a row, took 285 us for
  * 16,384 tokens of 256 rows and 512 columns of f32, where this takes 44. */
+#include <count.h>
+
 #include "scatter.h"
 #include "backends/simt/core/before.h"
 #include "backends/simt/core/row.h"
@@ -16,43 +18,85 @@ DEVICE int64_t row_of(const scatter_params &p, int64_t token) {
     return id >= 0 && id < p.v && id != p.padding ? id : p.v;
 }
 
-/* Body(token, place) for each token of the block, in order: where the next of its digit goes. `next` is that of digit
- * thread_index() at first; the last is returned. Tokens are taken by tiles, each thread's ranked by comparing its digit
- * with all. */
-template <class Body> DEVICE uint32_t sort_block(const scatter_params &p, uint32_t next, const Body &body) {
-    SHARED uint32_t place[SORT_DIGITS], digit[SIMT_THREADS];
-    const int thread = thread_index();
-    const uint32_t *from = p.token[(p.pass + 1) % 2];
-    const int64_t first = block_index() * p.block_tokens,
-                  end = first + p.block_tokens < p.t ? first + p.block_tokens : p.t;
-    place[thread] = next;
-    for (int64_t tile = first; tile < end; tile += SIMT_THREADS) {
-        const int64_t i = tile + thread;
-        const uint32_t token = i >= end ? 0 : p.pass == 0 ? (uint32_t)i : from[i];
-        const uint32_t own =
-            i < end ? (uint32_t)(row_of(p, token) >> (SORT_BITS * p.pass)) % SORT_DIGITS : (uint32_t)SORT_DIGITS;
-        digit[thread] = own;
-        sync_block();
-        uint32_t before = 0, all = 0;
-#pragma unroll 16
-        for (int j = 0; j < SIMT_THREADS; j++) {
-            const uint32_t same = digit[j] == own;
-            all += same;
-            before += j < thread ? same : 0;
-        }
-        const uint32_t at = i < end ? place[own] + before : 0;
-        if (i < end) body(token, at);
-        sync_block();
-        if (i < end && before + 1 == all) place[own] = at + 1;
+enum { SORT_GROUP = 32, SORT_GROUPS = 16, SORT_TILE = SORT_GROUP * SORT_GROUPS };
+static_assert(SORT_DIGITS == (int)SIMT_THREADS && SORT_TILE % SIMT_THREADS == 0, "a thread has a digit");
+
+/* Token number i of the pass, and its digit. */
+struct sort_token {
+    uint32_t token;
+    int digit;
+
+    DEVICE sort_token(const scatter_params &p, int64_t i) {
+        token = p.pass == 0 ? (uint32_t)i : p.token[(p.pass + 1) % 2][i];
+        digit = (int)((uint32_t)(row_of(p, token) >> (SORT_BITS * p.pass)) % SORT_DIGITS);
     }
-    sync_block();
-    return place[thread];
+};
+
+/* The tokens of a block are first to end - 1. */
+struct sort_range {
+    int64_t first, end;
+
+    DEVICE sort_range(const scatter_params &p) {
+        first = block_index() * p.block_tokens;
+        end = first + p.block_tokens < p.t ? first + p.block_tokens : p.t;
+    }
+};
+
+/* Body(token, place) for each token of the block: where it goes if those of a digit go one behind the other in their
+ * order, digit thread_index() from `next` on. Of 32 tokens at a time a word for each digit says which of them have it:
+ * each adds its bit. */
+template <class Body> DEVICE void sort_block(const scatter_params &p, uint32_t next, const Body &body) {
+    SHARED uint32_t seen[SORT_GROUPS][SORT_DIGITS], begin[SORT_DIGITS];
+    SHARED uint16_t before[SORT_GROUPS][SORT_DIGITS]; /* of a digit, in the groups before */
+    const int thread = thread_index(), lane = thread % SORT_GROUP;
+    const sort_range range(p);
+    for (int g = 0; g < SORT_GROUPS; g++) seen[g][thread] = 0;
+    for (int64_t tile = range.first; tile < range.end; tile += SORT_TILE) {
+        constexpr int EACH = SORT_TILE / SIMT_THREADS;
+        uint32_t token[EACH];
+        int digit[EACH];
+        sync_block();
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            const int number = k * SIMT_THREADS + thread;
+            if (tile + number >= range.end) continue;
+            const sort_token own(p, tile + number);
+            token[k] = own.token, digit[k] = own.digit;
+            add_shared(&seen[number / SORT_GROUP][digit[k]], (uint32_t)1 << lane);
+        }
+        sync_block();
+        uint32_t count = 0;
+#pragma unroll
+        for (int g = 0; g < SORT_GROUPS; g++) {
+            before[g][thread] = (uint16_t)count;
+            count += ones_of(seen[g][thread]);
+        }
+        begin[thread] = next, next += count;
+        sync_block();
+#pragma unroll
+        for (int k = 0; k < EACH; k++) {
+            const int number = k * SIMT_THREADS + thread, g = number / SORT_GROUP;
+            if (tile + number >= range.end) continue;
+            const uint32_t own = seen[g][digit[k]] & (((uint32_t)1 << lane) - 1);
+            body(token[k], begin[digit[k]] + before[g][digit[k]] + ones_of(own));
+        }
+        sync_block();
+#pragma unroll
+        for (int g = 0; g < SORT_GROUPS; g++) seen[g][thread] = 0;
+    }
 }
 
 DEVICE void scatter_count(const scatter_params &p) {
+    SHARED uint32_t count[SORT_DIGITS];
     const int64_t thread = block_index() * SIMT_THREADS + thread_index();
     for (int64_t row = thread; p.pass == 0 && row < p.v; row += p.blocks * SIMT_THREADS) p.first[row] = p.end[row] = 0;
-    p.count[thread] = sort_block(p, 0, [](uint32_t, uint32_t) {});
+    const sort_range range(p);
+    count[thread_index()] = 0;
+    sync_block();
+    for (int64_t i = range.first + thread_index(); i < range.end; i += SIMT_THREADS)
+        add_shared(&count[sort_token(p, i).digit], 1);
+    sync_block();
+    p.count[thread] = count[thread_index()];
 }
 
 /* Stable: behind all tokens of lower digits, and those of the same in the blocks before. */

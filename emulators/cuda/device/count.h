@@ -11,4 +11,7 @@ DEVICE uint32_t add_shared(uint32_t *at, uint32_t x) {
     return *at - x;
 }
 
+/* How many bits are set. */
+DEVICE uint32_t ones_of(uint32_t x) { return (uint32_t)__builtin_popcount(x); }
+
 #endif
