@@ -209,12 +209,20 @@ static bool try_all(board *b, judge_verdict *v) {
     return true;
 }
 
-static double mean_speedup(const judge_verdict *v) {
-    double sum = 0;
+/* Over trine's kernels, and over the fastest of them and of other libraries'. */
+static void mean_speedups(judge_verdict *v) {
+    double sum = 0, least = 0;
     int timed = 0;
-    for (int i = 0; i < v->trials; i++)
-        if (v->trial[i].refused[0] == 0) sum += log(v->trial[i].trine_median / v->trial[i].median), timed++;
-    return timed > 0 ? exp(sum / timed) : 0;
+    for (int i = 0; i < v->trials; i++) {
+        const judge_trial *const t = &v->trial[i];
+        double own = t->trine_median / t->median;
+        if (t->refused[0] != 0) continue;
+        sum += log(own), timed++;
+        for (int k = 0; k < t->peers; k++) own = fmin(own, judge_over(t, &t->peer[k]));
+        least += log(own);
+    }
+    v->speedup = timed > 0 ? exp(sum / timed) : 0;
+    v->best = timed > 0 ? exp(least / timed) : 0;
 }
 
 /* -------------------------------------------------------------------------------------------------------- agreement */
@@ -276,7 +284,11 @@ static bool judge(board *b, const char *work, judge_verdict *v) {
     if (b->told.error[0] != 0) return refuse(v, "it does not load: %s", b->told.error);
     v->loaded = true;
     if (!agree(b, v) || (o->only == NULL && !try_all(b, v))) return false;
-    v->speedup = mean_speedup(v);
+    if (b->device.emulated)
+        snprintf(v->alone, sizeof v->alone, "the device is emulated");
+    else
+        judge_peers(o, v);
+    mean_speedups(v);
     return v->tried = true;
 }
 

@@ -15,7 +15,7 @@
 #include "check/check.h"
 #include "spec/case.h"
 
-enum { JUDGE_MAX_TRIALS = 16, JUDGE_ROUNDS = 11 };
+enum { JUDGE_MAX_TRIALS = 16, JUDGE_ROUNDS = 11, JUDGE_PEERS = 4 };
 
 /* The kernel's name in the library's lists. */
 #define JUDGE_KERNEL "judged"
@@ -23,6 +23,7 @@ enum { JUDGE_MAX_TRIALS = 16, JUDGE_ROUNDS = 11 };
 typedef struct judge_options {
     const char *file;      /* C, C++, CUDA or HIP source, a shared object, or device code */
     const char *directory; /* where trine-judge_<backend>.so are */
+    const char *peers;     /* the program that times other libraries; NULL: there is none */
     trine_op op;
     const char *device;        /* "cpu", "cuda:0", "hip:1" */
     const char *types, *sizes; /* of the calls that the agreement suite draws, as in check_options; NULL: all */
@@ -40,6 +41,12 @@ typedef struct judge_options {
     FILE *progress; /* NULL: none */
 } judge_options;
 
+/* Another library on a case, and trine's kernel in turns with it, in seconds a call. */
+typedef struct judge_peer {
+    char name[32];
+    double trine, seconds;
+} judge_peer;
+
 /* A case of the trial, in seconds a call. */
 typedef struct judge_trial {
     char text[256];
@@ -49,6 +56,8 @@ typedef struct judge_trial {
     int calls;    /* in a round */
     double bound; /* the least that the roofs allow; 0: not known */
     double p;     /* that both are equally fast, by Mann and Whitney's test */
+    int peers;
+    judge_peer peer[JUDGE_PEERS];
 } judge_trial;
 
 typedef struct judge_verdict {
@@ -60,7 +69,9 @@ typedef struct judge_verdict {
     check_report check;
     int trials;
     judge_trial trial[JUDGE_MAX_TRIALS];
-    double speedup; /* geometric mean over the trials; 0: none was timed */
+    double speedup;  /* geometric mean over the trials; 0: none was timed */
+    double best;     /* likewise, over the fastest of trine and the others of each */
+    char alone[160]; /* why no other library was timed; "": one was, or nothing was timed */
 } judge_verdict;
 
 /* Judges. False, with the reason in `reason`, if the kernel is refused. */
@@ -82,6 +93,14 @@ bool judge_apart(const judge_options *options, double seconds, void (*work)(void
  * the reason in `reason`. */
 bool judge_try(const judge_options *options, const trine_case *c, int64_t last_level, judge_trial *trial, char *reason,
                size_t size);
+
+/* vendor.c: times other libraries on the trials' calls. */
+void judge_peers(const judge_options *options, judge_verdict *verdict);
+
+/* The judged kernel's speed over another library's: what trine's took beside either is the measure. */
+static inline double judge_over(const judge_trial *t, const judge_peer *peer) {
+    return t->trine_median / t->median * (peer->seconds / peer->trine);
+}
 
 /* The names under which the adapter finds the kernel: environment variables of the processes that load it. */
 #define JUDGE_FILE "JUDGE_FILE"

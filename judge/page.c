@@ -18,6 +18,10 @@ static void print_trial(const judge_trial *t, FILE *file) {
             bench_time_text(t->trine_median, ours, sizeof ours), t->trine_median / t->median, t->p);
     if (t->bound > 0) fprintf(file, "; %.0f %% of the roof", 100 * t->bound / t->median);
     fprintf(file, "\n");
+    for (int i = 0; i < t->peers; i++)
+        fprintf(file, "    %s %s in turns with trine's %s: judged %.2f times as fast\n", t->peer[i].name,
+                bench_time_text(t->peer[i].seconds, judged, sizeof judged),
+                bench_time_text(t->peer[i].trine, ours, sizeof ours), judge_over(t, &t->peer[i]));
 }
 
 void judge_print(const judge_options *options, const judge_verdict *v, FILE *file) {
@@ -32,8 +36,12 @@ void judge_print(const judge_options *options, const judge_verdict *v, FILE *fil
     for (int i = 0; i < v->trials - (v->reason[0] != 0); i++) print_trial(&v->trial[i], file);
     if (v->reason[0] != 0)
         fprintf(file, "refused: %s\n", v->reason);
+    else if (v->speedup > 0 && v->alone[0] != 0)
+        fprintf(file, "correct: %.2f times as fast as trine's kernels\nno other library beside it: %s\n", v->speedup,
+                v->alone);
     else if (v->speedup > 0)
-        fprintf(file, "correct: %.2f times as fast as trine's kernels\n", v->speedup);
+        fprintf(file, "correct: %.2f times as fast as trine's kernels, %.2f times as the fastest of all\n", v->speedup,
+                v->best);
     else
         fprintf(file, "correct, and not timed: --dims names a call to time\n");
 }
@@ -43,8 +51,14 @@ static void put_trial(const judge_trial *t, FILE *file) {
     bench_json_member(file, "", "case", t->text);
     bench_json_member(file, ", ", "refused", t->refused[0] != 0 ? t->refused : NULL);
     bench_json_member(file, ", ", "kernel", t->ours);
-    fprintf(file, ", \"calls\": %d, \"judged\": %.9g, \"trine\": %.9g, \"bound\": %.9g, \"p\": %.3g}", t->calls,
-            t->median, t->trine_median, t->bound, t->p);
+    fprintf(file, ", \"calls\": %d, \"judged\": %.9g, \"trine\": %.9g, \"bound\": %.9g, \"p\": %.3g, \"peers\": [",
+            t->calls, t->median, t->trine_median, t->bound, t->p);
+    for (int i = 0; i < t->peers; i++) {
+        fprintf(file, i > 0 ? ", {" : "{");
+        bench_json_member(file, "", "name", t->peer[i].name);
+        fprintf(file, ", \"seconds\": %.9g, \"trine\": %.9g}", t->peer[i].seconds, t->peer[i].trine);
+    }
+    fprintf(file, "]}");
 }
 
 void judge_print_json(const judge_options *options, const judge_verdict *v, FILE *file) {
@@ -59,6 +73,8 @@ void judge_print_json(const judge_options *options, const judge_verdict *v, FILE
     bench_json_member(file, ", ", "replay", v->check.failures > 0 ? v->check.failure[0].replay : NULL);
     fprintf(file, ", \"calls\": %" PRId64 ", \"comparisons\": %" PRId64 ", \"failed\": %" PRId64 ", \"speedup\": %.6g",
             count.cases, check_comparisons(&count), count.failed, v->speedup);
+    fprintf(file, ", \"best\": %.6g", v->best);
+    bench_json_member(file, ", ", "alone", v->alone[0] != 0 ? v->alone : NULL);
     fprintf(file, ", \"trials\": [");
     for (int i = 0; i < v->trials; i++) {
         if (i > 0) fprintf(file, ", ");

@@ -66,6 +66,26 @@ expect "the failure again" 1 "^  again: trine judge .* --op rms_norm --device cp
     judge zeros --json verdict.json
 expect "in the file" 0 '"correct": false' cat verdict.json
 
+# Other libraries: a program in trine-peers' place says what one takes, and without it the page says that there is none.
+mkdir -p place/tools place/judge
+cp "$trine" place/tools/trine
+cp "$(dirname "$trine")"/../judge/trine-judge_cpu.so place/judge
+given=$trine
+trine="env LD_LIBRARY_PATH=$(dirname "$given")/../dispatch $work/place/tools/trine"
+judge_alone() {
+    $trine judge "$source" --op rms_norm --types T=f32 --quiet --budget 1 --dims "r=64 n=512" \
+        --flags "-O1 -I$headers -I$built -pthread -DCHEAT=honest" "$@"
+}
+expect "no other libraries" 0 "^no other library beside it: there is no trine-peers" judge_alone
+printf '#!/bin/sh\nprintf "0\\tswift\\t4e-3\\t1e-3\\n0\\tslow\\t1e-3\\t8e-3\\n"\n' >place/tools/trine-peers
+chmod +x place/tools/trine-peers
+expect "another library" 0 "^    swift 1.00 ms in turns with trine's 4.00 ms: judged [0-9.]* times as fast" judge_alone
+expect "the fastest of all" 0 "^correct: .* trine's kernels, [0-9.]* times as the fastest of all" judge_alone
+expect "another library as JSON" 0 '"name": "slow", "seconds": 0.008, "trine": 0.001' judge_alone --json
+printf '#!/bin/sh\necho nonsense\n' >place/tools/trine-peers
+expect "no library takes it" 0 "none of the libraries .* takes these calls" judge_alone
+trine=$given
+
 echo 'int judge_lunch(void) { return 0; }' >misspelt.c
 echo 'int judge_launch(' >broken.c
 cp "$source" kernel.txt

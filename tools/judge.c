@@ -35,7 +35,7 @@ int trine_tool_judge(int argc, char **argv) {
     judge_options o = { .device = "cpu", .budget = 20, .timeout = 60 };
     int64_t seed = 1, megabytes = 8192;
     const char *op = NULL, *json = NULL, *words[1];
-    char directory[PATH_MAX + 32], error[640];
+    char directory[PATH_MAX + 32], peers[PATH_MAX + 32], error[640];
     bool quiet = false;
     const option_row rows[] = {
         OPTION_TEXT("op", &op, "OP", "the op that the kernel computes"),
@@ -63,8 +63,9 @@ int trine_tool_judge(int argc, char **argv) {
     };
     const option_set set = { "trine judge FILE --op OP [options]",
                              "Builds the kernel in FILE, holds it against the op's specification as trine check does, "
-                             "times it beside trine's own kernel, each in a process of its own, and says whether it "
-                             "is correct and how fast. The exit status is 1 if it is refused.",
+                             "times it beside trine's own kernel, each in a process of its own, and beside other "
+                             "libraries where trine-peers is, and says whether it is correct and how fast. The exit "
+                             "status is 1 if it is refused.",
                              rows };
     const int count = options_parse(&set, argc, argv, words, 1);
     if (count < 0) return options_status(count);
@@ -76,6 +77,7 @@ int trine_tool_judge(int argc, char **argv) {
     if (!find_modules(directory, sizeof directory)) return failure("there are no trine-judge_*.so beside this program");
     o.file = words[0];
     o.directory = directory;
+    o.peers = find_peers(peers, sizeof peers) ? peers : NULL;
     o.seed = (uint64_t)seed;
     o.memory = megabytes << 20;
     o.progress = isatty(STDERR_FILENO) && !quiet ? stderr : NULL;

@@ -28,6 +28,9 @@ int check_field(const char *inputs, const char *dims, uint64_t seed, const char 
  * Returns, with the exit status, only if that cannot be run. */
 int bench_peers(char **argv, int flag);
 
+/* The path of trine-peers. False if there is none. */
+bool find_peers(char *out, size_t size);
+
 /* The options that open a queue, in every subcommand that has one. */
 typedef struct target {
     const char *device; /* NULL: the best */

@@ -106,9 +106,31 @@ static void print_cell(const bench_result *work, double seconds) {
         printf(" %12.1f GB/s", work->bytes / seconds / 1e9);
 }
 
-/* Does a peer take the case? If so, a line of it. */
+static void print_row(const bench_result *work, const rounds *ours, const rounds *theirs) {
+    print_cell(work, median(ours));
+    for (int i = 0; i < PEERS; i++) {
+        print_cell(work, median(&theirs[i]));
+        if (median(&theirs[i]) > 0 && median(ours) > 0)
+            printf(" (%.2f)", ratio(&theirs[i], ours));
+        else
+            printf("       ");
+    }
+    putchar('\n');
+}
+
+/* A line of each library for programs: the case's number, the library's name, the seconds of a call of trine, its
+ * own. */
+static void print_lines(int number, const rounds *ours, const rounds *theirs) {
+    for (int i = 0; i < PEERS; i++)
+        if (median(ours) > 0 && median(&theirs[i]) > 0)
+            printf("%d\t%s\t%.9g\t%.9g\n", number, peers[i]->name, median(ours),
+                   median(ours) * ratio(&theirs[i], ours));
+    fflush(stdout);
+}
+
+/* Does a peer take the case? If so, a line of it; number: of the case, for programs, or -1. */
 static bool compare(trine_queue *queue, const char *device, trine_op op, const char *text, int threads,
-                    const bench_plan *plan) {
+                    const bench_plan *plan, int number) {
     static trine_case c;
     static bench_result work;
     char error[320];
@@ -116,13 +138,13 @@ static bool compare(trine_queue *queue, const char *device, trine_op op, const c
     bool any = false;
     trine_case_init(&c, op);
     if (!trine_case_parse(&c, text, error, sizeof error) || !trine_case_finish(&c, error, sizeof error)) {
-        printf("%-18s %.*s: %s\n", c.plan->spec->name, (int)strcspn(text, ":"), text, error);
+        if (number < 0) printf("%-18s %.*s: %s\n", c.plan->spec->name, (int)strcspn(text, ":"), text, error);
         return true;
     }
     for (int i = 0; i < PEERS; i++)
         any |= (state[i] = works_on(peers[i], device) ? peers[i]->open(&c, threads) : NULL) != NULL;
     if (!any) return false;
-    printf("%-18s %-26.*s", c.plan->spec->name, (int)strcspn(text, ":"), text);
+    if (number < 0) printf("%-18s %-26.*s", c.plan->spec->name, (int)strcspn(text, ":"), text);
     bench_sets sets;
     rounds ours = { 0 }, theirs[PEERS] = { 0 };
     bench_work(&c, &work);
@@ -130,16 +152,12 @@ static bool compare(trine_queue *queue, const char *device, trine_op op, const c
         take_turns(&sets, state, plan, &ours, theirs);
         bench_sets_free(&sets);
     }
-    print_cell(&work, median(&ours));
-    for (int i = 0; i < PEERS; i++) {
-        print_cell(&work, median(&theirs[i]));
-        if (median(&theirs[i]) > 0 && median(&ours) > 0)
-            printf(" (%.2f)", ratio(&theirs[i], &ours));
-        else
-            printf("       ");
+    if (number >= 0)
+        print_lines(number, &ours, theirs);
+    else
+        print_row(&work, &ours, theirs);
+    for (int i = 0; i < PEERS; i++)
         if (state[i]) peers[i]->close(state[i]);
-    }
-    putchar('\n');
     fflush(stdout);
     return true;
 }
@@ -161,14 +179,16 @@ static int compare_launch(trine_queue *queue) {
 typedef struct run {
     trine_queue *queue;
     const char *device, *op;
-    int threads, alone;
+    int threads, alone, cases;
+    bool lines;
     bench_plan plan;
 } run;
 
 static void compare_one(void *context, trine_op op, const char *text) {
     run *r = context;
     if (r->op == NULL || strcmp(r->op, trine_op_name(op)) == 0)
-        r->alone += !compare(r->queue, r->device, op, text, r->threads, &r->plan);
+        r->alone += !compare(r->queue, r->device, op, text, r->threads, &r->plan, r->lines ? r->cases : -1);
+    r->cases++;
 }
 
 static void compare_specified(run *r) {
@@ -180,7 +200,7 @@ static void compare_specified(run *r) {
 int main(int argc, char **argv) {
     setlocale(LC_NUMERIC, "C"); /* what is preloaded may have taken another */
     int64_t threads = 0;
-    bool launch = false;
+    bool launch = false, lines = false;
     const char *device = "cpu", *op = NULL, *cases = NULL;
     bench_plan plan = { .seconds = 0.5 };
     const option_row rows[] = {
@@ -190,6 +210,9 @@ int main(int argc, char **argv) {
         OPTION_TEXT("op", &op, "NAME", "only this op"),
         OPTION_TEXT("cases", &cases, "FILE",
                     "these cases, an op and a case on each line, instead of the specification's"),
+        OPTION_FLAG("lines", &lines,
+                    "for programs: a line for each case and library with tabs between the case's number, the "
+                    "library's name, trine's seconds and its own"),
         OPTION_FLAG("launch", &launch, "only compare what a call costs the host with a bare launch, on a CUDA device"),
         { 0 },
     };
@@ -215,18 +238,20 @@ int main(int argc, char **argv) {
     const bool cpu = strcmp(info.name, "cpu") == 0;
     if (!cpu) plan.batch = 5e-3;
     if (launch) return compare_launch(queue);
-    printf("%s, %s, %d %s\n%-18s %-26s %17s", info.model, info.arch, (int)threads, cpu ? "threads" : "units", "op",
-           "case", "trine");
-    for (int i = 0; i < PEERS; i++) printf(" %17s       ", peers[i]->name);
-    putchar('\n');
-    run all = { .queue = queue, .device = device, .op = op, .threads = (int)threads, .plan = plan };
+    if (!lines) {
+        printf("%s, %s, %d %s\n%-18s %-26s %17s", info.model, info.arch, (int)threads, cpu ? "threads" : "units", "op",
+               "case", "trine");
+        for (int i = 0; i < PEERS; i++) printf(" %17s       ", peers[i]->name);
+        putchar('\n');
+    }
+    run all = { .queue = queue, .device = device, .op = op, .threads = (int)threads, .lines = lines, .plan = plan };
     char error[320];
     int status = 0;
     if (cases == NULL)
         compare_specified(&all);
     else if (!bench_read_cases(cases, compare_one, &all, error, sizeof error))
         status = failure("%s", error);
-    if (all.alone > 0) printf("cases that none of these libraries takes: %d\n", all.alone);
+    if (all.alone > 0 && !lines) printf("cases that none of these libraries takes: %d\n", all.alone);
     trine_queue_close(queue);
     trine_close(lib);
     return status;
