@@ -4,6 +4,8 @@
  * instruction takes the larger.
  *
  * NOTES. Floor: an addition and a comparison for each sum; of i32 sm_90 has both in one instruction. */
+#include <count.h>
+
 #include "dynamic.h"
 #include "backends/simt/core/simt.h"
 
@@ -30,6 +32,35 @@ struct tropical_i32 {
 
 enum { SIDE = MAX_PLUS_SIDE, STEP = MAX_PLUS_STEP, SQUARE = 16, EACH = SIDE / SQUARE, THREADS = SQUARE * SQUARE };
 static_assert(THREADS == (int)SIMT_THREADS, "a thread has its part of the square");
+
+enum { LINE = SIDE + EACH, PIECES = SIDE * STEP / THREADS };
+
+/* A thread's part of a step of one matrix, `side` of a square's lines along k; along: neighbouring threads are along k
+ * too. */
+template <class Value> struct max_plus_piece {
+    const Value *from;
+    int64_t step, line, next; /* strides along k, of a line, and from one element of the thread to its next */
+    int q, i, next_q, next_i; /* the first element's place, and the way to the next */
+    int64_t lines;            /* from the square's first line on */
+
+    DEVICE max_plus_piece(const Value *matrix, int64_t first, int64_t count, int64_t line_by, int64_t step_by,
+                          bool along, int thread)
+        : step(step_by), line(line_by), lines(count - first) {
+        i = along ? thread / STEP : thread % SIDE, q = along ? thread % STEP : thread / SIDE;
+        next_i = along ? THREADS / STEP : 0, next_q = along ? 0 : THREADS / SIDE;
+        next = next_i * line + next_q * step;
+        from = matrix + (first + i) * line + q * step;
+    }
+    DEVICE void load(Value (&x)[PIECES], int64_t at, int64_t k) const {
+#pragma unroll
+        for (int e = 0; e < PIECES; e++)
+            x[e] = i + e * next_i < lines && at + q + e * next_q < k ? from[at * step + e * next] : (Value)0;
+    }
+    DEVICE void put(const Value (&x)[PIECES], Value (&to)[STEP][LINE]) const {
+#pragma unroll
+        for (int e = 0; e < PIECES; e++) to[q + e * next_q][i + e * next_i] = x[e];
+    }
+};
 
 /* The next `steps` sums of a thread's elements, of which `at` is the first; PLAIN: no NaN and no negative zero. */
 template <class T, bool MINIMUM, bool INDICES, bool PLAIN, class Value>
@@ -58,17 +89,16 @@ DEVICE void max_plus_steps(Value (&best)[EACH][EACH], int64_t (&found)[EACH][EAC
 
 template <class T, bool MINIMUM, bool INDICES> DEVICE void max_plus(const max_plus_params &p) {
     using value = typename T::value;
-    enum { LINE = SIDE + EACH };
     alignas(16) SHARED value left[STEP][LINE];
     alignas(16) SHARED value right[STEP][LINE];
-    SHARED int wild; /* has there been a number that is not plain? */
+    SHARED uint32_t wild; /* threads that have had a number that is not plain */
     const int64_t tiles = p.down * p.across, batch = block_index() / tiles, tile = block_index() - batch * tiles,
                   row = tile / p.across * SIDE, column = tile % p.across * SIDE;
     const value *const a = (const value *)p.a + batch * p.a_batch, *const b = (const value *)p.b + batch * p.b_batch;
     const int thread = thread_index(), down = thread / SQUARE * EACH, across = thread % SQUARE * EACH;
     value best[EACH][EACH];
     int64_t found[EACH][EACH];
-    bool rough = false;
+    bool rough = false, told = false;
     if (thread == 0) wild = 0;
     sync_block();
 #pragma unroll
@@ -81,25 +111,20 @@ template <class T, bool MINIMUM, bool INDICES> DEVICE void max_plus(const max_pl
             rough |= has && T::wild(best[i][j]);
             found[i][j] = -1;
         }
+    /* neighbours in memory for neighbours among threads */
+    const bool a_rows = p.a_along == 1, b_rows = p.b_column == 1;
+    const max_plus_piece<value> first(a, row, p.m, p.a_row, p.a_along, a_rows, thread),
+        second(b, column, p.n, p.b_column, p.b_along, !b_rows, thread);
+    value x[PIECES], y[PIECES];
+    first.load(x, 0, p.k), second.load(y, 0, p.k);
     for (int64_t at = 0; at < p.k; at += STEP) {
         sync_block();
+        first.put(x, left), second.put(y, right);
 #pragma unroll
-        for (int e = 0; e < SIDE * STEP / THREADS; e++) {
-            const int number = thread + e * THREADS;
-            /* neighbours in memory for neighbours among threads */
-            const int i = p.a_along == 1 ? number / STEP : number % SIDE,
-                      q = p.a_along == 1 ? number % STEP : number / SIDE;
-            const bool in = row + i < p.m && at + q < p.k;
-            const value x = in ? a[(row + i) * p.a_row + (at + q) * p.a_along] : (value)0;
-            const int j = p.b_column == 1 ? number % SIDE : number / STEP,
-                      r = p.b_column == 1 ? number / SIDE : number % STEP;
-            const bool inside = column + j < p.n && at + r < p.k;
-            const value y = inside ? b[(at + r) * p.b_along + (column + j) * p.b_column] : (value)0;
-            left[q][i] = x, right[r][j] = y;
-            rough |= T::wild(x) || T::wild(y);
-        }
-        if (T::WILD && rough) wild = 1;
+        for (int e = 0; e < PIECES; e++) rough |= T::wild(x[e]) || T::wild(y[e]);
+        if (T::WILD && rough && !told) add_shared(&wild, 1), told = true;
         sync_block();
+        first.load(x, at + STEP, p.k), second.load(y, at + STEP, p.k);
         const int steps = p.k - at < STEP ? (int)(p.k - at) : (int)STEP;
         if (T::WILD && wild)
             max_plus_steps<T, MINIMUM, INDICES, false>(best, found, left[0] + down, right[0] + across, LINE, at, steps);

@@ -3,6 +3,8 @@
  * them. Which pixels of x and what weights the rows and the columns of the square have is found once, by a thread each.
  *
  * NOTES. Floor: y once, and of x what boxes need once; what pixels share is read from the caches. */
+#include <count.h>
+
 #include "sides.inl.h"
 
 /* Pixels of an image as they are in memory. */
@@ -99,7 +101,8 @@ template <int K> struct resize_near {
 /* Those of an area or of antialias, whose weights are divided by their sums. */
 struct resize_spread {
     int64_t first[2 * RESIZE_SIDE];
-    int count[2 * RESIZE_SIDE], beyond; /* has one more pixels than there is room for? */
+    int count[2 * RESIZE_SIDE];
+    uint32_t beyond; /* how many have more pixels than there is room for */
     float weight[2 * RESIZE_SIDE][RESIZE_REACH + 1], all[2 * RESIZE_SIDE];
 
     DEVICE void fill(const resize_params &p, const resize_place &at) {
@@ -112,7 +115,7 @@ struct resize_spread {
                 const side_spread own(p, at.at(thread), at.from(thread), at.to(p, thread));
                 first[thread] = own.first;
                 count[thread] = own.last - own.first <= RESIZE_REACH ? (int)(own.last - own.first) : 0;
-                if (own.last - own.first > RESIZE_REACH) beyond = 1;
+                if (own.last - own.first > RESIZE_REACH) add_shared(&beyond, 1);
             }
         }
         sync_block();

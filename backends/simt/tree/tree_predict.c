@@ -34,7 +34,7 @@ static trine_status launch(const trine_call *call) {
                             .o = call->dim[TREE_PREDICT_DIM_O],
                             .levels = t > 0 ? n / t : 0,
                             .rows = r < MANY_ROWS ? 1 : TREE_ROWS };
-    const simt_function function = { 0 };
+    const simt_function function = { .step = p.rows == TREE_ROWS && p.f <= TREE_FEATURES ? "held" : NULL };
     return simt_launch(call, &function, simt_blocks(r, p.rows), SIMT_THREADS, &p, sizeof p);
 }
 
@@ -42,6 +42,7 @@ static void edges(const trine_call *call, trine_kernel_edges *edges) {
     (void)call;
     trine_kernel_edge(edges, TREE_PREDICT_DIM_T, SIMT_THREADS);
     trine_kernel_edge(edges, TREE_PREDICT_DIM_R, MANY_ROWS);
+    trine_kernel_edge(edges, TREE_PREDICT_DIM_F, TREE_FEATURES);
 }
 
 SIMT_KERNELS(tree_predict) = { { .name = SIMT_NAME, .launch = launch, .edges = edges }, { 0 } };

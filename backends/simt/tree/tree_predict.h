@@ -5,7 +5,7 @@
 
 #include "backends/simt/core/params.h"
 
-enum { TREE_ROWS = 32, TREE_LEVELS = 31 };
+enum { TREE_ROWS = 32, TREE_LEVELS = 31, TREE_FEATURES = 128 /* of rows that a block holds */ };
 
 /* `data` of tensors and pointers are NULL of what there is not. */
 typedef struct tree_params {

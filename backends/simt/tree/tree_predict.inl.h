@@ -13,7 +13,13 @@ DEVICE bool tree_left(const tree_params &p, float x, int64_t node) {
     return rule & 2 ? x == threshold : x <= threshold;
 }
 
-DEVICE int32_t tree_walk(const tree_params &p, const float *x, int64_t root) {
+/* A row's features: as they are in memory, or of the rows that a block holds, side by side. */
+template <bool HELD> struct tree_row {
+    const float *x;
+    DEVICE float operator[](int64_t feature) const { return x[HELD ? feature * TREE_ROWS : feature]; }
+};
+
+template <bool HELD> DEVICE int32_t tree_walk(const tree_params &p, const tree_row<HELD> &x, int64_t root) {
     int64_t before = -1, node = root;
     while (node > before && node < p.n) {
         const int64_t feature = p.features[node];
@@ -25,7 +31,8 @@ DEVICE int32_t tree_walk(const tree_params &p, const float *x, int64_t root) {
     return -1;
 }
 
-DEVICE int32_t tree_levels(const tree_params &p, const float *x, int64_t root, int64_t tree) {
+template <bool HELD>
+DEVICE int32_t tree_levels(const tree_params &p, const tree_row<HELD> &x, int64_t root, int64_t tree) {
     const int64_t first = tree * p.levels;
     if (p.levels > TREE_LEVELS || root < 0) return -1;
     int64_t leaf = root;
@@ -51,17 +58,22 @@ DEVICE void tree_add(const tree_params &p, int64_t row, int64_t j, int64_t first
     *y = sum;
 }
 
-ENTRY(tree_predict, SIMT_THREADS, tree_params) {
+template <bool HELD> DEVICE void tree_predict(const tree_params &p) {
     SHARED int32_t leaf[SIMT_THREADS];
-    const int rows = p.rows, trees = SIMT_THREADS / rows, thread = thread_index();
+    SHARED float held[HELD ? TREE_FEATURES * TREE_ROWS : 1];
+    const int rows = HELD ? (int)TREE_ROWS : p.rows, trees = SIMT_THREADS / rows, thread = thread_index();
     const int64_t base = block_index() * rows, left = p.r - base, here = left < rows ? left : rows;
     const int64_t row = base + thread % rows;
+    const float *const x = (const float *)p.x.data + row * p.x.row;
+    for (int64_t j = thread / rows; HELD && row < p.r && j < p.f; j += trees)
+        held[j * TREE_ROWS + thread % rows] = x[j];
+    if (HELD) sync_block();
+    const tree_row<HELD> features = { HELD ? held + thread % rows : x };
     for (int64_t first = 0; first < p.t || first == 0; first += trees) {
         const int64_t tree = first + thread / rows;
         if (row < p.r && tree < p.t) {
-            const float *const x = (const float *)p.x.data + row * p.x.row;
             const int64_t root = p.roots[tree];
-            leaf[thread] = p.children.data ? tree_walk(p, x, root) : tree_levels(p, x, root, tree);
+            leaf[thread] = p.children.data ? tree_walk(p, features, root) : tree_levels(p, features, root, tree);
             if (p.indices.data) ((int32_t *)p.indices.data)[row * p.indices.row + tree] = leaf[thread];
         }
         sync_block();
@@ -71,3 +83,6 @@ ENTRY(tree_predict, SIMT_THREADS, tree_params) {
         sync_block();
     }
 }
+
+ENTRY(tree_predict, SIMT_THREADS, tree_params) { tree_predict<false>(p); }
+ENTRY(tree_predict_held, SIMT_THREADS, tree_params) { tree_predict<true>(p); }
