@@ -21,10 +21,11 @@ typedef struct max_plus_params {
  * Scores of so many letters are held in shared memory. Blocks at most: each has pair after pair. */
 enum {
     ALIGN_TEAM = 32,
-    ALIGN_TEAMS = SIMT_THREADS / ALIGN_TEAM, /* of a block */
-    ALIGN_MOST = 16,                         /* rows of a thread */
+    ALIGN_TEAMS = 8, /* of a block, */
+    ALIGN_FEW = 2,   /* or where each has a pair, so that these are spread over more blocks */
+    ALIGN_MOST = 16, /* rows of a thread */
     ALIGN_LETTERS = 32,
-    ALIGN_BLOCKS = 1024
+    ALIGN_BLOCKS = 4096
 };
 
 typedef struct smith_waterman_params {

@@ -7,7 +7,7 @@
 
 /* How many rows a thread has; how many teams a pair, a power of two; and blocks, and the pairs of all at a time. */
 typedef struct shape {
-    int rows, teams;
+    int rows, teams, in_block;
     int64_t blocks, pairs;
 } shape;
 
@@ -17,8 +17,9 @@ static shape shape_of(const trine_call *call) {
     int i = 0, teams = 1;
     while (rows[i] < ALIGN_MOST && (int64_t)rows[i] * ALIGN_TEAM < m) i++;
     while (teams < ALIGN_TEAMS && (int64_t)teams * ALIGN_MOST * ALIGN_TEAM < m) teams *= 2;
-    const int64_t blocks = simt_blocks(b, ALIGN_TEAMS / teams), most = blocks < ALIGN_BLOCKS ? blocks : ALIGN_BLOCKS;
-    return (shape){ rows[i], teams, most, most * (ALIGN_TEAMS / teams) };
+    const int in_block = teams == 1 ? ALIGN_FEW : ALIGN_TEAMS;
+    const int64_t blocks = simt_blocks(b, in_block / teams), most = blocks < ALIGN_BLOCKS ? blocks : ALIGN_BLOCKS;
+    return (shape){ rows[i], teams, in_block, most, most * (in_block / teams) };
 }
 
 static size_t workspace(const trine_call *call) {
@@ -55,12 +56,13 @@ static trine_status launch(const trine_call *call) {
                                       .extend = -(int32_t)args->gap_extend,
                                       .alignment = args->alignment,
                                       .teams = shape.teams };
-    const bool local = args->alignment == 0;
-    const simt_function function = { .step = p.s > ALIGN_LETTERS ? (local ? "letters_local" : "letters")
-                                             : local             ? "local"
-                                                                 : NULL,
-                                     .variant = p.s > ALIGN_LETTERS ? ALIGN_MOST : shape.rows };
-    return simt_launch(call, &function, shape.blocks, SIMT_THREADS, &p, sizeof p);
+    const bool local = args->alignment == 0, letters = p.s > ALIGN_LETTERS, several = shape.teams > 1;
+    static const char *const step[2][2][2] = { { { NULL, "local" }, { "several", "several_local" } },
+                                               { { "letters", "letters_local" },
+                                                 { "letters_several", "letters_several_local" } } };
+    const simt_function function = { .step = step[letters][several][local],
+                                     .variant = letters || several ? ALIGN_MOST : shape.rows };
+    return simt_launch(call, &function, shape.blocks, shape.in_block * ALIGN_TEAM, &p, sizeof p);
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
@@ -69,6 +71,7 @@ static void edges(const trine_call *call, trine_kernel_edges *edges) {
         trine_kernel_edge(edges, SMITH_WATERMAN_DIM_M, (int64_t)teams * ALIGN_MOST * ALIGN_TEAM);
     trine_kernel_edge(edges, SMITH_WATERMAN_DIM_M, 2 * ALIGN_TEAM);
     trine_kernel_edge(edges, SMITH_WATERMAN_DIM_N, ALIGN_TEAM);
+    trine_kernel_edge(edges, SMITH_WATERMAN_DIM_B, ALIGN_FEW);
     trine_kernel_edge(edges, SMITH_WATERMAN_DIM_B, ALIGN_TEAMS);
     trine_kernel_edge(edges, SMITH_WATERMAN_DIM_S, ALIGN_LETTERS);
 }

@@ -51,8 +51,8 @@ template <bool HELD> struct align_scores {
         return line < letters && column < letters ? table[line * row + column] : (int32_t)SMITH_WATERMAN_WORST;
     }
 };
-DEVICE void align_hold(int32_t *table, const smith_waterman_params &p) {
-    for (int at = thread_index(); at < ALIGN_LINE * ALIGN_LINE; at += SIMT_THREADS) {
+template <int THREADS> DEVICE void align_hold(int32_t *table, const smith_waterman_params &p) {
+    for (int at = thread_index(); at < ALIGN_LINE * ALIGN_LINE; at += THREADS) {
         const int line = at / ALIGN_LINE, column = at % ALIGN_LINE;
         table[at] = line < p.s && column < p.s ? p.scores[line * p.scores_row + column] : (int32_t)SMITH_WATERMAN_WORST;
     }
@@ -168,14 +168,14 @@ DEVICE void align_put(const smith_waterman_params &p, int64_t b, const alignment
     p.ends[b * p.ends_row + p.ends_step] = best.j;
 }
 
-template <bool LOCAL, bool HELD, int ROWS> DEVICE void align(const smith_waterman_params &p) {
+template <bool LOCAL, bool HELD, int ROWS, int TEAMS> DEVICE void align(const smith_waterman_params &p) {
     SHARED int32_t table[HELD ? ALIGN_LINE * ALIGN_LINE : 1];
-    SHARED int64_t rows[ALIGN_TEAMS], columns[ALIGN_TEAMS]; /* of the pair of each team */
-    SHARED alignment_end ends[SIMT_THREADS];
+    SHARED int64_t rows[TEAMS], columns[TEAMS]; /* of the pair of each team */
+    SHARED alignment_end ends[TEAMS * ALIGN_TEAM];
     const int thread = thread_index(), team = thread / ALIGN_TEAM, number = team / p.teams, turn = team % p.teams,
-              pairs = ALIGN_TEAMS / p.teams;
+              pairs = TEAMS / p.teams;
     const align_scores<HELD> scores = { HELD ? table : p.scores, p.scores_row, p.s };
-    if (HELD) align_hold(table, p);
+    if (HELD) align_hold<TEAMS * ALIGN_TEAM>(table, p);
     for (int64_t base = block_index() * pairs; base < p.b; base += (int64_t)ALIGN_BLOCKS * pairs) {
         const int64_t b = base + number;
         const align_pair pair = align_pair_of(p, b, block_index() * pairs + number);
@@ -183,7 +183,7 @@ template <bool LOCAL, bool HELD, int ROWS> DEVICE void align(const smith_waterma
         rows[team] = pair.m, columns[team] = pair.n;
         sync_block();
         int64_t m = 0, n = 0;
-        for (int i = 0; i < ALIGN_TEAMS; i++) m = rows[i] > m ? rows[i] : m, n = columns[i] > n ? columns[i] : n;
+        for (int i = 0; i < TEAMS; i++) m = rows[i] > m ? rows[i] : m, n = columns[i] > n ? columns[i] : n;
         const int64_t tall = ALIGN_TEAM * ROWS, stripes = (m + tall - 1) / tall,
                       chunks = (n + 2 * ALIGN_TEAM - 2) / ALIGN_TEAM;
         alignment_end own = { LOCAL ? 0 : gap_of(p, pair.m), LOCAL ? 0 : pair.m, 0 };
@@ -214,14 +214,19 @@ template <bool LOCAL, bool HELD, int ROWS> DEVICE void align(const smith_waterma
     }
 }
 
-#define ALIGN(name, LOCAL, HELD, ROWS) \
-    ENTRY(name##_##ROWS, SIMT_THREADS, smith_waterman_params) { align<LOCAL, HELD, ROWS>(p); }
-#define ALIGN_ROWS(ROWS) ALIGN(smith_waterman, false, true, ROWS) ALIGN(smith_waterman_local, true, true, ROWS)
+#define ALIGN(name, LOCAL, HELD, ROWS, TEAMS) \
+    ENTRY(name##_##ROWS, TEAMS *ALIGN_TEAM, smith_waterman_params) { align<LOCAL, HELD, ROWS, TEAMS>(p); }
+#define ALIGN_ROWS(ROWS) \
+    ALIGN(smith_waterman, false, true, ROWS, ALIGN_FEW) ALIGN(smith_waterman_local, true, true, ROWS, ALIGN_FEW)
 ALIGN_ROWS(2)
 ALIGN_ROWS(4)
 ALIGN_ROWS(6)
 ALIGN_ROWS(8)
 ALIGN_ROWS(12)
 ALIGN_ROWS(16)
-ALIGN(smith_waterman_letters, false, false, 16)
-ALIGN(smith_waterman_letters_local, true, false, 16)
+ALIGN(smith_waterman_several, false, true, 16, ALIGN_TEAMS)
+ALIGN(smith_waterman_several_local, true, true, 16, ALIGN_TEAMS)
+ALIGN(smith_waterman_letters, false, false, 16, ALIGN_FEW)
+ALIGN(smith_waterman_letters_local, true, false, 16, ALIGN_FEW)
+ALIGN(smith_waterman_letters_several, false, false, 16, ALIGN_TEAMS)
+ALIGN(smith_waterman_letters_several_local, true, false, 16, ALIGN_TEAMS)

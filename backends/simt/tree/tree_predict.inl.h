@@ -44,42 +44,52 @@ DEVICE int32_t tree_levels(const tree_params &p, const tree_row<HELD> &x, int64_
     return (int32_t)(leaf < p.l ? leaf : -1);
 }
 
-/* Adds the leaves of trees first .. first + count - 1, the next one `step` behind, to an output. */
-DEVICE void tree_add(const tree_params &p, int64_t row, int64_t j, int64_t first, int count, const int32_t *leaf,
-                     int step) {
-    float *const y = (float *)p.y.data + row * p.y.row + j;
-    float sum = first > 0 ? *y : p.base ? p.base[j] : 0.0f;
+DEVICE float tree_value(const tree_params &p, int32_t leaf, int64_t column) {
+    return leaf < 0 ? not_a_number() : ((const float *)p.leaves.data)[leaf * p.leaves.row + column];
+}
+
+/* Adds the leaves of trees first .. first + count - 1, the next one `step` behind, to output j; value: what they have,
+ * if that is one number. */
+DEVICE float tree_add(const tree_params &p, float sum, int64_t j, int64_t first, int count, const int32_t *leaf,
+                      const float *value, int step) {
     for (int q = 0; q < count; q++) {
         const int64_t column = j - (p.targets ? p.targets[first + q] : 0);
         if (column < 0 || column >= p.v) continue;
-        const int32_t at = leaf[q * step];
-        sum += at < 0 ? not_a_number() : ((const float *)p.leaves.data)[at * p.leaves.row + column];
+        sum += p.v == 1 ? value[q * step] : tree_value(p, leaf[q * step], column);
     }
-    *y = sum;
+    return sum;
 }
 
 template <bool HELD> DEVICE void tree_predict(const tree_params &p) {
     SHARED int32_t leaf[SIMT_THREADS];
-    SHARED float held[HELD ? TREE_FEATURES * TREE_ROWS : 1];
+    SHARED float value[SIMT_THREADS], held[HELD ? TREE_FEATURES * TREE_ROWS : 1];
     const int rows = HELD ? (int)TREE_ROWS : p.rows, trees = SIMT_THREADS / rows, thread = thread_index();
     const int64_t base = block_index() * rows, left = p.r - base, here = left < rows ? left : rows;
     const int64_t row = base + thread % rows;
     const float *const x = (const float *)p.x.data + row * p.x.row;
+    float *const y = (float *)p.y.data + base * p.y.row;
     for (int64_t j = thread / rows; HELD && row < p.r && j < p.f; j += trees)
         held[j * TREE_ROWS + thread % rows] = x[j];
     if (HELD) sync_block();
     const tree_row<HELD> features = { HELD ? held + thread % rows : x };
-    for (int64_t first = 0; first < p.t || first == 0; first += trees) {
+    for (int64_t at = thread; at < rows * p.o; at += SIMT_THREADS)
+        if (at % rows < here) y[at % rows * p.y.row + at / rows] = p.base ? p.base[at / rows] : 0.0f;
+    for (int64_t first = 0; first < p.t; first += trees) {
         const int64_t tree = first + thread / rows;
         if (row < p.r && tree < p.t) {
             const int64_t root = p.roots[tree];
-            leaf[thread] = p.children.data ? tree_walk(p, features, root) : tree_levels(p, features, root, tree);
-            if (p.indices.data) ((int32_t *)p.indices.data)[row * p.indices.row + tree] = leaf[thread];
+            const int32_t own = p.children.data ? tree_walk(p, features, root) : tree_levels(p, features, root, tree);
+            leaf[thread] = own;
+            if (p.v == 1) value[thread] = tree_value(p, own, 0);
+            if (p.indices.data) ((int32_t *)p.indices.data)[row * p.indices.row + tree] = own;
         }
         sync_block();
         const int count = (int)(p.t - first < trees ? p.t - first : trees);
-        for (int64_t at = thread; at < rows * p.o; at += SIMT_THREADS)
-            if (at % rows < here) tree_add(p, base + at % rows, at / rows, first, count, leaf + at % rows, rows);
+        for (int64_t at = thread; at < rows * p.o; at += SIMT_THREADS) {
+            const int64_t line = at % rows;
+            float *const to = y + line * p.y.row + at / rows;
+            if (line < here) *to = tree_add(p, *to, at / rows, first, count, leaf + line, value + line, rows);
+        }
         sync_block();
     }
 }
