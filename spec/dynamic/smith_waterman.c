@@ -93,7 +93,7 @@ const trine_spec trine_spec_smith_waterman = {
     .require = { "s >= 1" },
     .flops = "5*b*m*n",
     .independent = "b",
-    .sizes = { "b: 1 0 2 5 17", "m: 1 0 2 7 8 31 64 130 300", "n: 1 0 3 9 40 65 257", "s: 4 1 5 24" },
+    .sizes = { "b: 1 0 2 5 17", "m: 1 0 2 7 8 31 64 130 300 400 600", "n: 1 0 3 9 40 65 257", "s: 4 1 5 24 40" },
     .exact = true,
     .cases = { "proteins: T=u8 b=512 m=350 n=350 s=24 gap_open=11 gap_extend=1",
                "reads: T=u8 b=4096 m=150 n=200 s=5 gap_open=6 gap_extend=1 alignment=within",

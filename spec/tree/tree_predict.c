@@ -127,7 +127,7 @@ const trine_spec trine_spec_tree_predict = {
     .flops = "r*t*v",
     .independent = "r",
     .exact = true,
-    .sizes = { "r: 1 0 7 16 100", "f: 1 0 3 20", "n: 7 0 1 2 30 63 300", "t: 1 0 2 3 10", "l: 4 0 1 32 200",
+    .sizes = { "r: 1 0 7 16 100 4100", "f: 1 0 3 20", "n: 7 0 1 2 30 63 300", "t: 1 0 2 3 10", "l: 4 0 1 32 200",
                "v: 1 0 2 3 8", "o: 1 0 2 3 8" },
     .cases = { "500 trees of depth 6, 28 features: T=f32 r=100000 f=28 n=63500 t=500 l=32000 v=1 o=1 +children +rules",
                "100 trees of depth 8, few rows: T=f32 r=16 f=100 n=51100 t=100 l=25600 v=1 o=1 +children +rules",

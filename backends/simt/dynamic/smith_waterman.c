@@ -17,7 +17,7 @@ static shape shape_of(const trine_call *call) {
     int i = 0, teams = 1;
     while (rows[i] < ALIGN_MOST && (int64_t)rows[i] * ALIGN_TEAM < m) i++;
     while (teams < ALIGN_TEAMS && (int64_t)teams * ALIGN_MOST * ALIGN_TEAM < m) teams *= 2;
-    const int in_block = teams == 1 ? ALIGN_FEW : ALIGN_TEAMS;
+    const int in_block = teams > 1 || call->dim[SMITH_WATERMAN_DIM_S] > ALIGN_LETTERS ? ALIGN_TEAMS : ALIGN_FEW;
     const int64_t blocks = simt_blocks(b, in_block / teams), most = blocks < ALIGN_BLOCKS ? blocks : ALIGN_BLOCKS;
     return (shape){ rows[i], teams, in_block, most, most * (in_block / teams) };
 }
@@ -56,12 +56,12 @@ static trine_status launch(const trine_call *call) {
                                       .extend = -(int32_t)args->gap_extend,
                                       .alignment = args->alignment,
                                       .teams = shape.teams };
-    const bool local = args->alignment == 0, letters = p.s > ALIGN_LETTERS, several = shape.teams > 1;
-    static const char *const step[2][2][2] = { { { NULL, "local" }, { "several", "several_local" } },
-                                               { { "letters", "letters_local" },
-                                                 { "letters_several", "letters_several_local" } } };
-    const simt_function function = { .step = step[letters][several][local],
-                                     .variant = letters || several ? ALIGN_MOST : shape.rows };
+    const bool local = args->alignment == 0, letters = p.s > ALIGN_LETTERS, several = shape.in_block == ALIGN_TEAMS;
+    const simt_function function = { .step = letters   ? (local ? "letters_local" : "letters")
+                                             : several ? (local ? "several_local" : "several")
+                                             : local   ? "local"
+                                                       : NULL,
+                                     .variant = several ? ALIGN_MOST : shape.rows };
     return simt_launch(call, &function, shape.blocks, shape.in_block * ALIGN_TEAM, &p, sizeof p);
 }
 
