@@ -27,11 +27,9 @@ static trine_status launch(const trine_call *call) {
     const int stages = sphere_ssp_stages(args->steps);
     sphere_params p = params_of(call);
     const int64_t n = p.t * p.p, size = (int64_t)trine_dtype_size(type);
-    p.rows = (char *)call->workspace + sphere_fields(&p, ROOMS, p.weno ? SPHERE_PARTS : 0, type);
-    p.sides = (sphere_row *)p.rows + p.t;
     for (int i = 0; i < SPHERE_PARTS; i++)
         p.part[i] = (sphere_field){ (char *)call->workspace + (ROOMS * p.r + i) * n * size, 0, p.p, 1 };
-    trine_status status = sphere_launch_grid(call, &p);
+    trine_status status = sphere_launch_grid(call, &p, sphere_fields(&p, ROOMS, p.weno ? SPHERE_PARTS : 0, type));
     if (status == TRINE_OK && p.weno)
         status = simt_launch(call, &split, p.across.by * simt_blocks(p.t, SPHERE_ROWS), SIMT_THREADS, &p, sizeof p);
     for (int j = 1; status == TRINE_OK && j <= stages; j++) {
@@ -47,10 +45,7 @@ static trine_status launch(const trine_call *call) {
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     (void)call;
-    trine_kernel_edge(edges, SPHERE_ADVECT_DIM_P, SPHERE_COLUMNS);
-    trine_kernel_edge(edges, SPHERE_ADVECT_DIM_P, SIMT_THREADS);
-    trine_kernel_edge(edges, SPHERE_ADVECT_DIM_T, SPHERE_ROWS + 2);
-    trine_kernel_edge(edges, SPHERE_ADVECT_DIM_T, SIMT_THREADS);
+    sphere_edges(edges, SPHERE_ADVECT_DIM_P, SPHERE_ADVECT_DIM_T);
 }
 
 SIMT_KERNELS(sphere_advect) = { { .name = SIMT_NAME, .workspace = workspace, .launch = launch, .edges = edges },

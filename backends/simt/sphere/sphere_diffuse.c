@@ -23,10 +23,8 @@ static trine_status launch(const trine_call *call) {
     const trine_dtype type = call->type[SPHERE_DIFFUSE_TYPE_T];
     const simt_function function = { .type = { type } };
     sphere_params p = params_of(call);
-    p.rows = (char *)call->workspace + sphere_fields(&p, ROOMS, 0, type);
-    p.sides = (sphere_row *)p.rows + p.t;
     p.rate = sphere_room(call, &p, RATE, type);
-    trine_status status = sphere_launch_grid(call, &p);
+    trine_status status = sphere_launch_grid(call, &p, sphere_fields(&p, ROOMS, 0, type));
     for (int j = 1; status == TRINE_OK && j <= args->stages; j++) {
         const sphere_rkl number = sphere_rkl_of(j, args->stages, (double)args->dt);
         p.stage = j;
@@ -43,10 +41,7 @@ static trine_status launch(const trine_call *call) {
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     (void)call;
-    trine_kernel_edge(edges, SPHERE_DIFFUSE_DIM_P, SPHERE_COLUMNS);
-    trine_kernel_edge(edges, SPHERE_DIFFUSE_DIM_P, SIMT_THREADS);
-    trine_kernel_edge(edges, SPHERE_DIFFUSE_DIM_T, SPHERE_ROWS + 2);
-    trine_kernel_edge(edges, SPHERE_DIFFUSE_DIM_T, SIMT_THREADS);
+    sphere_edges(edges, SPHERE_DIFFUSE_DIM_P, SPHERE_DIFFUSE_DIM_T);
 }
 
 SIMT_KERNELS(sphere_diffuse) = { { .name = SIMT_NAME, .workspace = workspace, .launch = launch, .edges = edges },

@@ -52,9 +52,19 @@ static inline sphere_field sphere_room(const trine_call *call, const sphere_para
 /* Blocks of a stage: of each pole one, and of each tile. */
 static inline int64_t sphere_blocks(const sphere_params *p) { return 2 * p->r + p->tiles; }
 
-static inline trine_status sphere_launch_grid(const trine_call *call, const sphere_params *p) {
+/* The grid's numbers, which lie behind so many bytes of fields. */
+static inline trine_status sphere_launch_grid(const trine_call *call, sphere_params *p, size_t fields) {
     const simt_function grid = { .step = "grid" };
+    p->rows = (char *)call->workspace + fields;
+    p->sides = (sphere_row *)p->rows + p->t;
     return simt_launch(call, &grid, simt_blocks(p->t, SIMT_THREADS), SIMT_THREADS, p, sizeof *p);
+}
+
+static inline void sphere_edges(trine_kernel_edges *edges, int columns, int rows) {
+    trine_kernel_edge(edges, columns, SPHERE_COLUMNS);
+    trine_kernel_edge(edges, columns, SIMT_THREADS);
+    trine_kernel_edge(edges, rows, SPHERE_ROWS + 2);
+    trine_kernel_edge(edges, rows, SIMT_THREADS);
 }
 
 #endif

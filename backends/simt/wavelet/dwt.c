@@ -5,11 +5,7 @@
 
 static trine_status launch(const trine_call *call) {
     const trine_dwt_args *args = call->args;
-    const trine_tensor *y = &call->tensor[DWT_Y];
-    const wavelet_params p = wavelet_params_of(&call->tensor[DWT_X], y, wavelet_filters_of(args->wavelet, 0),
-                                               args->edge, y->shape[2], y->shape[3], 1);
-    const simt_function function = { .type = { call->type[DWT_TYPE_T] } };
-    return simt_launch(call, &function, p.tiles, SIMT_THREADS, &p, sizeof p);
+    return wavelet_launch(call, &call->tensor[DWT_X], &call->tensor[DWT_Y], args->wavelet, args->edge, false);
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {

@@ -5,11 +5,7 @@
 
 static trine_status launch(const trine_call *call) {
     const trine_idwt_args *args = call->args;
-    const trine_tensor *x = &call->tensor[IDWT_X];
-    const wavelet_params p = wavelet_params_of(x, &call->tensor[IDWT_Y], wavelet_filters_of(args->wavelet, 1),
-                                               args->edge, x->shape[1], x->shape[2], 2);
-    const simt_function function = { .type = { call->type[IDWT_TYPE_T] } };
-    return simt_launch(call, &function, p.tiles, SIMT_THREADS, &p, sizeof p);
+    return wavelet_launch(call, &call->tensor[IDWT_X], &call->tensor[IDWT_Y], args->wavelet, args->edge, true);
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {

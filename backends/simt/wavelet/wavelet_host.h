@@ -36,4 +36,14 @@ static inline wavelet_params wavelet_params_of(const trine_tensor *x, const trin
     return p;
 }
 
+/* One level of rows or images: forward tiles are of y, inverse ones of x. */
+static inline trine_status wavelet_launch(const trine_call *call, const trine_tensor *x, const trine_tensor *y,
+                                          int wavelet, int edge, bool inverse) {
+    const wavelet_params p =
+        wavelet_params_of(x, y, wavelet_filters_of(wavelet, inverse), edge, inverse ? x->shape[1] : y->shape[2],
+                          inverse ? x->shape[2] : y->shape[3], inverse ? 2 : 1);
+    const simt_function function = { .type = { x->dtype } };
+    return simt_launch(call, &function, p.tiles, SIMT_THREADS, &p, sizeof p);
+}
+
 #endif
