@@ -11,7 +11,8 @@
  * If weights are off by e and f, a product of two is by e |H| + f |V| + u |V H|; products and sums of R rows and C
  * columns in any order add R + C + 1 u of sum |V H x|, and 1 is for second order. Then a product, a difference and a
  * division: 3 u of (|scale| sum + |mean|) / |deviation|. Nearest pixels have no error but these last. Products below
- * 2^-126 may be 0, which the slack has. */
+ * 2^-126 may be 0, which the slack has. The sum of a row or of a column, whose weights may still want to be divided by
+ * theirs, may overflow before a small weight of the other side takes it: then anything may come out. */
 #include <stdlib.h>
 
 #include <trine/image.h>
@@ -23,7 +24,7 @@
 /* The pixels of a side that one of the output is made of, their weights and how far those are off. */
 typedef struct side {
     int64_t first, count;
-    double *weight, *off;
+    double *weight, *off, all; /* all: the sum of weights that these were divided by, if it is more than 1 */
 } side;
 
 static double cubic_at(double t, double m) {
@@ -81,6 +82,7 @@ static void put_antialiased(side *s, const ARGS *a, int64_t at, int64_t in, int6
         add(s, i, w, linear ? 4 * w : 17);
         sum += w, size += fabs(w), off += linear ? 4 * w : 17;
     }
+    s->all = fmax(sum, 1);
     off += (double)s->count * size;
     for (int64_t i = 0; i < s->count; i++) {
         const double w = fabs(s->weight[i]) / sum;
@@ -93,6 +95,7 @@ static void put_antialiased(side *s, const ARGS *a, int64_t at, int64_t in, int6
 static side *sides_of(const ARGS *a, int64_t in, int64_t out) {
     side *s = calloc((size_t)out, sizeof *s);
     for (int64_t at = 0; at < out; at++) {
+        s[at].all = 1;
         s[at].weight = calloc((size_t)in, 2 * sizeof(double));
         s[at].off = s[at].weight + in;
         if (a->filter == TRINE_RESIZE_AREA)
@@ -118,14 +121,36 @@ typedef struct box {
     double mean, std, largest, tiny;
 } box;
 
+static double pixel(const box *b, int64_t row, int64_t column, int64_t channel) {
+    return b->image[((b->top + row) * b->w + b->left + column) * b->c + channel];
+}
+
+/* The largest size of a row's sum, or of a column's. */
+static double reach_of(const box *b, const side *v, const side *h, int64_t channel) {
+    double most = 0;
+    for (int64_t i = 0; i < v->count; i++) {
+        double line = 0;
+        for (int64_t j = 0; j < h->count; j++)
+            line += fabs(h->weight[j]) * trine_finite_abs(pixel(b, v->first + i, h->first + j, channel));
+        most = fmax(most, line * h->all);
+    }
+    for (int64_t j = 0; j < h->count; j++) {
+        double line = 0;
+        for (int64_t i = 0; i < v->count; i++)
+            line += fabs(v->weight[i]) * trine_finite_abs(pixel(b, v->first + i, h->first + j, channel));
+        most = fmax(most, line * v->all);
+    }
+    return most;
+}
+
 /* The element of a channel that two sides make. */
 static double element(const box *b, const side *v, const side *h, int64_t channel, double *magnitude_out,
                       double *slack_out) {
-    double sum = 0, size = 0, off = 0;
+    double sum = 0, size = 0, off = 0, reach = reach_of(b, v, h, channel);
     bool wild = false;
     for (int64_t i = 0; i < v->count; i++)
         for (int64_t j = 0; j < h->count; j++) {
-            const double x = b->image[((b->top + v->first + i) * b->w + b->left + h->first + j) * b->c + channel];
+            const double x = pixel(b, v->first + i, h->first + j, channel);
             sum += v->weight[i] * h->weight[j] * x;
             size += fabs(v->weight[i] * h->weight[j]) * trine_finite_abs(x);
             off += (v->off[i] * fabs(h->weight[j]) + h->off[j] * fabs(v->weight[i])) * trine_finite_abs(x);
@@ -135,7 +160,7 @@ static double element(const box *b, const side *v, const side *h, int64_t channe
                  most = 0x1p127,
                  terms = b->args->filter == TRINE_RESIZE_NEAREST ? 0 : (double)(v->count + h->count + 3);
     const bool curved = b->args->filter == TRINE_RESIZE_BICUBIC || b->args->antialias;
-    *magnitude_out = size < most && all < most && all / std < most && std >= 0x1p-126 &&
+    *magnitude_out = size < most && reach < most && all < most && all / std < most && std >= 0x1p-126 &&
                              (scale == 0 || scale >= 0x1p-126) && !(wild && curved)
                          ? (scale * (off + terms * size) + 3 * all) / std
                          : INFINITY;
