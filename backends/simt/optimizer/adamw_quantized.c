@@ -8,7 +8,11 @@
 #include "optimizer_host.h"
 #include "spec/places/adamw_quantized.h"
 
-static_assert((int)DYNAMIC_BLOCK == (int)SIMT_THREADS, "a thread has an element of a block");
+/* A denominator beyond 2^126 has no reciprocal: eps, which alone may make it so, and all it is compared with are then
+ * smaller. */
+static float unit_of(const trine_adamw_quantized_args *args) { return args->eps > 0x1p100f ? 0x1p-8f : 1; }
+
+static_assert(sizeof(adamw_quantized_begin_params) <= 4096, "what all drivers pass");
 
 static size_t workspace(const trine_call *call) {
     (void)call;
@@ -29,8 +33,11 @@ static trine_status begin(const trine_call *call) {
                   .step_here = args->step,
                   .scalars = &shared->scalars },
         .shared = shared,
+        .unit = unit_of(args),
     };
     dynamic_fill(&p.codes);
+    dynamic_lines_fill(&p.m_lines, p.codes.positive, p.codes.positive_middle, 1, -0.5);
+    dynamic_lines_fill(&p.v_lines, p.codes.value, p.codes.middle, 2, 256 + DYNAMIC_NEAR / 2 * (double)DYNAMIC_PART);
     return simt_launch(call, &(simt_function){ .step = "begin" }, 1, SIMT_THREADS, &p, sizeof p);
 }
 
@@ -38,6 +45,10 @@ static trine_status launch(const trine_call *call) {
     const trine_adamw_quantized_args *args = call->args;
     const trine_tensor *tensor = call->tensor;
     const bool copies = simt_present(call, ADAMW_QUANTIZED_COPY);
+    const int units = simt_units(call);
+    const int64_t most = units > 0 ? (int64_t)units * QUANTIZED_HELD : QUANTIZED_MOST,
+                  needed = simt_blocks(call->dim[ADAMW_QUANTIZED_DIM_N], QUANTIZED_LINES * DYNAMIC_BLOCK),
+                  blocks = needed < most ? needed : most;
     const adamw_quantized_params p = {
         .param = tensor[ADAMW_QUANTIZED_PARAM].data,
         .copy = copies ? tensor[ADAMW_QUANTIZED_COPY].data : NULL,
@@ -50,26 +61,31 @@ static trine_status launch(const trine_call *call) {
         .grad_scale = optimizer_data(call, ADAMW_QUANTIZED_GRAD_SCALE),
         .found_inf = optimizer_data(call, ADAMW_QUANTIZED_FOUND_INF),
         .n = call->dim[ADAMW_QUANTIZED_DIM_N],
+        .step = blocks * QUANTIZED_LINES,
         .beta1 = args->beta1,
         .rest1 = (float)(1.0 - args->beta1),
         .beta2 = args->beta2,
         .rest2 = (float)(1.0 - args->beta2),
-        .eps = args->eps,
+        .eps = args->eps * unit_of(args),
         .chances = by_chance_of(call, ADAMW_QUANTIZED_PARAM, ADAMW_QUANTIZED_PHILOX, args->stochastic, args->seed,
                                 args->stream),
+        .aligned = simt_aligned(call, ADAMW_QUANTIZED_PARAM) && simt_aligned(call, ADAMW_QUANTIZED_GRAD) &&
+                   simt_aligned(call, ADAMW_QUANTIZED_M) && simt_aligned(call, ADAMW_QUANTIZED_V) &&
+                   simt_aligned(call, ADAMW_QUANTIZED_COPY),
         .copy_bf16 = copies && tensor[ADAMW_QUANTIZED_COPY].dtype == TRINE_BF16,
     };
     const simt_function function = { .type = { tensor[ADAMW_QUANTIZED_PARAM].dtype,
                                                tensor[ADAMW_QUANTIZED_GRAD].dtype } };
     const trine_status status = begin(call);
     if (status != TRINE_OK) return status;
-    return simt_launch(call, &function, simt_blocks(p.n, QUANTIZED_RUN * DYNAMIC_BLOCK), SIMT_THREADS, &p, sizeof p);
+    return simt_launch(call, &function, blocks, SIMT_THREADS, &p, sizeof p);
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     (void)call;
+    trine_kernel_edge(edges, ADAMW_QUANTIZED_DIM_N, QUANTIZED_VECTOR);
     trine_kernel_edge(edges, ADAMW_QUANTIZED_DIM_N, DYNAMIC_BLOCK);
-    trine_kernel_edge(edges, ADAMW_QUANTIZED_DIM_N, QUANTIZED_RUN * DYNAMIC_BLOCK);
+    trine_kernel_edge(edges, ADAMW_QUANTIZED_DIM_N, QUANTIZED_LINES * DYNAMIC_BLOCK);
 }
 
 SIMT_KERNELS(adamw_quantized) = { { .name = SIMT_NAME, .workspace = workspace, .launch = launch, .edges = edges },
