@@ -100,14 +100,15 @@ static void put_params(trine_ref *ref, const adafactor *a) {
     }
 }
 
-/* Bounds, with u = 2^-24. Sums are formed in float64, whose roundings do not count beside u.
+/* Bounds, with u = 2^-24. Sums are formed in float64, whose roundings do not count beside u; but four squares of
+ * param, or of the updates, may be added in f32 before, which is 3u of the sum and 1.5u of its root.
  *
  * row_var and col_var: g = grad*grad_scale is rounded once, which is 2u of its square, and a third for the rest.
  * param: the square roots of the variances are 1u off by g, and rounded once each; their product, its limit, g and the
- * product with it are rounded: u is within 7u, and so is its root mean square; the factor rate/max(1, rms/clip) is
- * rounded once, its product with u once, which makes 16u of the step. The decay and the last difference are 4u of |p|(1
- * + lr wd), and that difference 1u of the step: 20u with a fifth of the former. Infinite where f32 would not hold what
- * all elements depend on. copy is rounded from the f32 result, not from param. */
+ * product with it are rounded: u is within 7u, and its root mean square within 8.5u, that of param within 1.5u; the
+ * factor rate/max(1, rms/clip) is rounded once, its product with u once, which makes 19u of the step. The decay and the
+ * last difference are 4u of |p|(1 + lr wd), and that difference 1u of the step: 20u with a fifth of the former.
+ * Infinite where f32 would not hold what all elements depend on. copy is rounded from the f32 result, not param. */
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
     adafactor a = { .r = trine_ref_dim(ref, "r"), .c = trine_ref_dim(ref, "c") };

@@ -7,11 +7,13 @@
 /* The shape of its tiles, and what the workspace has, which begins at `base`. */
 static adafactor_params shape_of(const trine_call *call, char *base, size_t *bytes_out) {
     adafactor_params p = { .r = call->dim[ADAFACTOR_DIM_R], .c = call->dim[ADAFACTOR_DIM_C] };
-    const int64_t down = simt_blocks(p.r, ADAFACTOR_ROWS);
+    p.down = simt_blocks(p.r, ADAFACTOR_ROWS);
     p.across = simt_blocks(p.c, ADAFACTOR_COLUMNS);
-    p.tiles = down * p.across;
-    const size_t columns = (size_t)(p.r * p.across), params = columns + (size_t)(p.c * down),
-                 updates = params + (size_t)p.tiles, scalars = (updates + (size_t)p.tiles) * sizeof(double);
+    p.tiles = p.down * p.across;
+    p.means_count = simt_present(call, ADAFACTOR_ROW_VAR) ? simt_blocks(p.r, ADAFACTOR_SUMS) : 0;
+    const size_t columns = (size_t)(p.r * p.across), params = columns + (size_t)(p.c * p.down),
+                 updates = params + (size_t)p.tiles, means = updates + (size_t)p.tiles,
+                 scalars = (means + (size_t)p.means_count) * sizeof(double);
     const size_t row = scalars + sizeof(adafactor_scalars), col = row + (size_t)p.r * sizeof(float);
     *bytes_out = col + (size_t)p.c * sizeof(float);
     if (base == NULL) return p;
@@ -19,6 +21,7 @@ static adafactor_params shape_of(const trine_call *call, char *base, size_t *byt
     p.columns = p.rows + columns;
     p.params = p.rows + params;
     p.updates = p.rows + updates;
+    p.means = p.rows + means;
     p.scalars = (adafactor_scalars *)(base + scalars);
     p.row = (float *)(base + row);
     p.col = (float *)(base + col);
@@ -70,8 +73,7 @@ static trine_status launch(const trine_call *call) {
         int64_t blocks;
     } steps[] = {
         { { .step = "squares", .type = { type, grad } }, p.tiles },
-        { { .step = "rows" }, 1 },
-        { { .step = "columns" }, simt_blocks(p.c, SIMT_THREADS) },
+        { { .step = "variances" }, p.means_count + simt_blocks(p.c, ADAFACTOR_SUMS) },
         { { .step = "norms", .type = { grad } }, p.tiles },
         { { .step = "factor" }, 1 },
         { { .step = "update", .type = { type, grad } }, p.tiles },
@@ -84,9 +86,11 @@ static trine_status launch(const trine_call *call) {
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     (void)call;
-    trine_kernel_edge(edges, ADAFACTOR_DIM_C, ADAFACTOR_VECTOR);
+    trine_kernel_edge(edges, ADAFACTOR_DIM_C, ADAFACTOR_LANE);
+    trine_kernel_edge(edges, ADAFACTOR_DIM_C, ADAFACTOR_SUMS);
     trine_kernel_edge(edges, ADAFACTOR_DIM_C, ADAFACTOR_COLUMNS);
     trine_kernel_edge(edges, ADAFACTOR_DIM_R, ADAFACTOR_ROWS);
+    trine_kernel_edge(edges, ADAFACTOR_DIM_R, ADAFACTOR_ROWS * ADAFACTOR_PARTS);
 }
 
 SIMT_KERNELS(adafactor) = { { .name = SIMT_NAME, .workspace = workspace, .launch = launch, .edges = edges }, { 0 } };
