@@ -2,13 +2,13 @@
 /* matmul_symmetric on CUDA devices: the host side. */
 #include "backends/cuda/driver/state.h"
 #include "backends/cuda/matmul/matmul_tiles.h"
-#include "backends/simt/symmetric/matmul_symmetric_host.h"
+#include "backends/simt/symmetric/matmul_symmetric_product_host.h"
 
 enum { MMA_BYTES = MATMUL_MMA_BYTES(SYMMETRIC_SIDE, SYMMETRIC_SIDE), MMA_THREADS = 128 };
 
 static bool by_cores(const trine_call *call) { return trine_dtype_size(call->type[MATMUL_SYMMETRIC_TYPE_T]) == 2; }
 
-static const char *refuse(const trine_call *call) {
+static const char *tiles_refuse(const trine_call *call) {
     return by_cores(call) && ((const cuda_device *)call->device)->shared < MMA_BYTES
                ? "a block cannot have as much shared memory"
                : NULL;
@@ -42,7 +42,7 @@ static matmul_params mma_params_of(const trine_call *call) {
                             .tiles = own.tiles };
 }
 
-static trine_status launch(const trine_call *call) {
+static trine_status tiles_launch(const trine_call *call) {
     if (!by_cores(call)) return symmetric_launch(call);
     const matmul_params p = mma_params_of(call);
     const simt_function function = { .step = p.a.across ? "mma_l" : "mma_k",
@@ -51,11 +51,75 @@ static trine_status launch(const trine_call *call) {
     return simt_launch(call, &function, call->dim[MATMUL_SYMMETRIC_DIM_G] * p.tiles, MMA_THREADS, &p, sizeof p);
 }
 
-static void edges(const trine_call *call, trine_kernel_edges *edges) {
+static void tiles_edges(const trine_call *call, trine_kernel_edges *edges) {
     symmetric_edges(call, edges);
     if (!by_cores(call)) return;
     trine_kernel_edge(edges, MATMUL_SYMMETRIC_DIM_K, 64);
     trine_kernel_edge(edges, MATMUL_SYMMETRIC_DIM_K, (int64_t)64 * MATMUL_MMA_STAGES);
 }
 
-SIMT_KERNELS(matmul_symmetric) = { { .name = SIMT_NAME, .refuse = refuse, .launch = launch, .edges = edges }, { 0 } };
+static size_t tiles_workspace(const trine_call *call) {
+    (void)call;
+    return 0;
+}
+
+/* Of an H200, by the size of a's elements: what a tile takes for a step of k where an SM has it alone, and where it has
+ * several at a time, each of them; what is not steps; and what all SMs multiply in a second in matmul's kernels, which
+ * have no wgmma elsewhere. */
+typedef struct rates {
+    double alone, step, begin, product;
+} rates;
+static rates rates_of(const trine_call *call) {
+    static const rates halves = { 12.2e-9, 12.2e-9, 25e-6, 750e12 }, without = { 12.2e-9, 12.2e-9, 25e-6, 200e12 },
+                       floats = { 205e-9, 142e-9, 5e-6, 40e12 }, doubles = { 100e-9, 84e-9, 5e-6, 48e12 };
+    const size_t size = trine_dtype_size(call->type[MATMUL_SYMMETRIC_TYPE_T]);
+    if (size > 2) return size == 4 ? floats : doubles;
+    return ((const cuda_device *)call->device)->major == 9 ? halves : without;
+}
+
+static double tiles_seconds(const trine_call *call) {
+    const symmetric_params p = symmetric_params_of(call, symmetric_side(call));
+    const rates r = rates_of(call);
+    const int units = simt_units(call);
+    const int64_t each = simt_blocks(call->dim[MATMUL_SYMMETRIC_DIM_G] * p.tiles, units > 0 ? units : 1);
+    return r.begin + (double)p.k * (each > 1 ? (double)each * r.step : r.alone);
+}
+
+static double symmetric_product_seconds(const trine_call *call) {
+    const double m = (double)call->dim[MATMUL_SYMMETRIC_DIM_M], g = (double)call->dim[MATMUL_SYMMETRIC_DIM_G];
+    return 12e-6 + 2 * g * m * m * (double)call->dim[MATMUL_SYMMETRIC_DIM_K] / rates_of(call).product;
+}
+
+/* ------------------------------------------------------------------------------------------------------- which way */
+
+#define WAY(what, which) \
+    { .name = SIMT_NAME what, \
+      .refuse = which##_refuse, \
+      .workspace = which##_workspace, \
+      .launch = which##_launch, \
+      .seconds = which##_seconds, \
+      .edges = which##_edges }
+enum { PRODUCT, TILES };
+static const trine_kernel ways[] = { [PRODUCT] = WAY("_product", symmetric_product), [TILES] = WAY("_tiles", tiles) };
+
+/* The tiles below the diagonal, where these fill the device; else the whole product. */
+static const trine_kernel *way_of(const trine_call *call) {
+    const bool by_tiles = tiles_refuse(call) == NULL, by_product = symmetric_product_refuse(call) == NULL;
+    return &ways[by_product && (!by_tiles || symmetric_product_seconds(call) < tiles_seconds(call)) ? PRODUCT : TILES];
+}
+
+static const char *best_refuse(const trine_call *call) {
+    const trine_kernel *way = way_of(call);
+    return way->refuse(call);
+}
+static size_t best_workspace(const trine_call *call) {
+    const trine_kernel *way = way_of(call);
+    return way->workspace(call);
+}
+static trine_status best_launch(const trine_call *call) { return way_of(call)->launch(call); }
+static double best_seconds(const trine_call *call) { return way_of(call)->seconds(call); }
+static void best_edges(const trine_call *call, trine_kernel_edges *edges_out) {
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) ways[i].edges(call, edges_out);
+}
+
+SIMT_KERNELS(matmul_symmetric) = { WAY("", best), WAY("_product", symmetric_product), WAY("_tiles", tiles), { 0 } };

@@ -3,6 +3,7 @@
 #include "backends/simt/symmetric/matmul_symmetric_simt.inl.h"
 
 #include "matmul_symmetric_mma.h"
+#include "backends/simt/symmetric/matmul_symmetric_mirror.inl.h"
 
 ENTRY(matmul_symmetric_f32_f32, SIMT_THREADS, symmetric_params) {
     symmetric_product<symmetric_float<f32>, symmetric_float<f32>>(p);
@@ -14,3 +15,4 @@ ENTRY(matmul_symmetric_mma_k_bf16, symmetric_shape::THREADS, matmul_params) { sy
 ENTRY(matmul_symmetric_mma_l_bf16, symmetric_shape::THREADS, matmul_params) { symmetric_mma<bf16, true>(p); }
 ENTRY(matmul_symmetric_mma_k_f16, symmetric_shape::THREADS, matmul_params) { symmetric_mma<f16, false>(p); }
 ENTRY(matmul_symmetric_mma_l_f16, symmetric_shape::THREADS, matmul_params) { symmetric_mma<f16, true>(p); }
+SYMMETRIC_MIRRORS

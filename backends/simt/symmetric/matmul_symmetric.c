@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matmul_symmetric on devices: the host side. */
-#include "matmul_symmetric_host.h"
+#include "matmul_symmetric_product_host.h"
 
-SIMT_KERNELS(matmul_symmetric) = { { .name = SIMT_NAME, .launch = symmetric_launch, .edges = symmetric_edges }, { 0 } };
+/* Matrix units come first. */
+SIMT_KERNELS(matmul_symmetric) = { { .name = SIMT_NAME "_product",
+                                     .refuse = symmetric_product_refuse,
+                                     .workspace = symmetric_product_workspace,
+                                     .launch = symmetric_product_launch,
+                                     .edges = symmetric_product_edges },
+                                   { .name = SIMT_NAME, .launch = symmetric_launch, .edges = symmetric_edges },
+                                   { 0 } };

@@ -9,6 +9,7 @@
 enum {
     SYMMETRIC_SIDE = 128,
     SYMMETRIC_SIDE_F64 = 64,
+    SYMMETRIC_MIRROR = 64,            /* elements on a side of a tile that is put across the diagonal */
     SYMMETRIC_STEP = SIMT_THREADS * 8 /* elements of either operand */
 };
 
@@ -20,6 +21,7 @@ typedef struct symmetric_params {
     float alpha, beta;
     bool across;  /* neighbours in a's memory are neighbours in m */
     bool aligned; /* its lines, to 16 bytes */
+    bool whole;   /* d's rows, likewise */
 } symmetric_params;
 
 #endif

@@ -32,6 +32,8 @@ static inline symmetric_params symmetric_params_of(const trine_call *call, int s
     if (c) p.c = (simt_rows){ .data = c->data, .batch = c->stride[0], .row = c->stride[1] };
     const int64_t line = p.across ? p.along : p.lane;
     p.aligned = (intptr_t)a->data % 16 == 0 && line * size % 16 == 0 && p.batch * size % 16 == 0;
+    const int64_t out = (int64_t)trine_dtype_size(d->dtype);
+    p.whole = (intptr_t)d->data % 16 == 0 && d->stride[1] * out % 16 == 0 && d->stride[0] * out % 16 == 0;
     return p;
 }
 
