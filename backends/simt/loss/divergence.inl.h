@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device side that kl_div, jsd and their gradients share: a group of G threads has a row, of logits the largest first,
- * then the sum of exponentials, then what is asked for.
+/* Device side that kl_div, jsd and their gradients share: a group of G threads has a row, of logits the largest and the
+ * sum of exponentials first, by online statistics, then what is asked for.
  *
- * NOTES. Floor: both rows once. A row of logits is read three times, and four for jsd's gradient, all but the first
+ * NOTES. Floor: both rows once. Rows of logits are read twice, and three times for jsd's gradient, all but the first
  * from L2. */
 #ifndef TRINE_SIMT_DIVERGENCE_INL_H
 #define TRINE_SIMT_DIVERGENCE_INL_H
 
 #include "divergence.h"
 #include "backends/simt/core/math.h"
+#include "backends/simt/core/row.h"
 
 #define NOTHING 0x1p-100f /* the terms of mixtures below are left out */
 
@@ -30,11 +31,21 @@ DEVICE float power_of(float x) {
     return x > 88.0f ? (x > 89.0f ? infinity() : exp_of(x - 1.0f) * 2.71828183f) : exp_of(x);
 }
 
-DEVICE one_class class_of(const divergence_line &r, float x) {
-    if (r.kind == ROW_PROBABILITIES) return { x < 0 ? not_a_number() : log_of(x), x };
-    const float l = r.kind == ROW_LOGITS ? r.distance(x) - r.log_sum : x;
-    return { l, power_of(l) };
+/* FAST: it is known to be a logit, whose probability is at most 1. */
+template <bool FAST> DEVICE float class_log(const divergence_line &r, float x) {
+    if (FAST || r.kind == ROW_LOGITS) return r.distance(x) - r.log_sum;
+    return r.kind == ROW_LOGS ? x : x < 0 ? not_a_number() : log_of(x);
 }
+template <bool FAST> DEVICE one_class class_of(const divergence_line &r, float x) {
+    const float l = class_log<FAST>(r, x);
+    if (FAST) return { l, exp_of(l) };
+    return { l, r.kind == ROW_PROBABILITIES ? x : power_of(l) };
+}
+
+/* The largest logit of a thread so far, and the sum of exponentials of what others are below it. */
+struct divergence_sum {
+    float most, sum;
+};
 
 /* A probability that is 0 leaves the other factor out. */
 DEVICE float class_part(float p, float l) { return p == 0 ? 0.0f : p * l; }
@@ -47,42 +58,72 @@ template <class T, int G> struct divergence_row {
 
     DEVICE const void *at(const simt_rows &t) const { return (const typename T::bits *)t.data + row * t.row; }
 
-    /* Body(l, x) for each vector of a row, and Body(l, x, y) of both. */
-    template <class Body> DEVICE void each(const void *x, const Body &body) const {
-        for (int64_t i = rank * VECTOR; i < p.v; i += G * VECTOR) {
-            const lane l = { i, p.v, aligned };
-            float v[VECTOR];
-            load<T>(v, x, l);
-            body(l, v);
-        }
+    /* Body(vector, fast) for each vector of the row; fast: both rows are logits, and all its elements are there, which
+     * is so of most vectors that are large enough for time to count. */
+    template <bool FAST> struct known {
+        static constexpr bool yes = FAST;
+    };
+    DEVICE bool logits() const { return p.of_input == ROW_LOGITS && p.of_target == ROW_LOGITS; }
+    template <class Body> DEVICE void each(const Body &body) const {
+        const int64_t whole = aligned && logits() ? p.v / VECTOR * VECTOR : 0;
+        int64_t i = rank * VECTOR;
+#pragma unroll 1
+        for (; i < whole; i += G * VECTOR) body(lane{ i, p.v, true }, known<true>());
+#pragma unroll 1
+        for (; i < p.v; i += G * VECTOR) body(lane{ i, p.v, aligned }, known<false>());
     }
-    template <class Body> DEVICE void each(const divergence_line &x, const divergence_line &y, const Body &body) const {
-        for (int64_t i = rank * VECTOR; i < p.v; i += G * VECTOR) {
-            const lane l = { i, p.v, aligned };
-            float v[VECTOR], w[VECTOR];
-            load<T>(v, x.x, l);
-            load<T>(w, y.x, l);
-            body(l, v, w);
-        }
+    template <bool FAST> static DEVICE void get(float (&v)[VECTOR], const void *x, const lane &l) {
+        load_lane<T, FAST>(v, (const typename T::bits *)x, l);
     }
 
-    DEVICE divergence_line line(const simt_rows &t, row_kind kind) const {
+    /* Of a vector's logits. An origin that is not finite is that of no number yet. */
+    template <bool FAST> DEVICE void add(divergence_sum &own, const float (&x)[VECTOR], const lane &l) const {
+        float most = own.most, e[VECTOR];
+#pragma unroll
+        for (int k = 0; k < VECTOR; k++)
+            if (FAST || within(l, k)) most = larger(most, x[k]);
+        if (most > own.most) own.sum *= moved(own.most, most), own.most = most;
+        const divergence_line r = { nullptr, ROW_LOGITS, most == -infinity() ? 0.0f : most * 0.5f, p.twice, 0 };
+#pragma unroll
+        for (int k = 0; k < VECTOR; k++) e[k] = FAST || within(l, k) ? exp_of(r.distance(x[k])) : 0.0f;
+        own.sum += vector_sum(e);
+    }
+    DEVICE float moved(float from, float to) const { return exp_of((from * 0.5f - to * 0.5f) * p.twice); }
+
+    DEVICE divergence_line line(const simt_rows &t, row_kind kind, const divergence_sum &own) const {
         divergence_line r = { at(t), kind, 0, p.twice, 0 };
         if (kind != ROW_LOGITS) return r;
-        float most = -infinity(), sum = 0;
-        each(r.x, [&](const lane &l, const float(&x)[VECTOR]) {
-#pragma unroll
-            for (int k = 0; k < VECTOR; k++)
-                if (within(l, k)) most = larger(most, x[k]);
-        });
-        r.half = group_max<G>(most) * 0.5f;
-        each(r.x, [&](const lane &l, const float(&x)[VECTOR]) {
-#pragma unroll
-            for (int k = 0; k < VECTOR; k++)
-                if (within(l, k)) sum += exp_of(r.distance(x[k]));
-        });
-        r.log_sum = log_of(group_sum<G>(sum));
+        const float most = group_max<G>(own.most);
+        r.half = most * 0.5f;
+        r.log_sum = log_of(group_sum<G>(own.most < most ? own.sum * moved(own.most, most) : own.sum));
         return r;
+    }
+
+    /* Both rows, with their statistics. */
+    struct both {
+        divergence_line x, y;
+    };
+    DEVICE both lines() const {
+        const void *const x = at(p.input), *const y = at(p.target);
+        divergence_sum of_x = { -infinity(), 0 }, of_y = of_x;
+        if (p.of_input == ROW_LOGITS || p.of_target == ROW_LOGITS)
+            each([&](const lane &l, auto fast) {
+                float a[VECTOR], b[VECTOR];
+                get<decltype(fast)::yes>(a, x, l);
+                get<decltype(fast)::yes>(b, y, l);
+                if (decltype(fast)::yes || p.of_input == ROW_LOGITS) add<decltype(fast)::yes>(of_x, a, l);
+                if (decltype(fast)::yes || p.of_target == ROW_LOGITS) add<decltype(fast)::yes>(of_y, b, l);
+            });
+        return { line(p.input, p.of_input, of_x), line(p.target, p.of_target, of_y) };
+    }
+    /* Body(q, c, k) for each element of a vector of both. */
+    template <bool FAST, class Body> DEVICE void classes(const both &r, const lane &l, const Body &body) const {
+        float a[VECTOR], b[VECTOR];
+        get<FAST>(a, r.x.x, l);
+        get<FAST>(b, r.y.x, l);
+#pragma unroll
+        for (int k = 0; k < VECTOR; k++)
+            if (FAST || within(l, k)) body(class_of<FAST>(r.x, a[k]), class_of<FAST>(r.y, b[k]), k);
     }
 
     DEVICE float mixture(const one_class &a, const one_class &q) const { return p.beta * a.p + (1.0f - p.beta) * q.p; }
@@ -104,46 +145,42 @@ template <class T, int G> struct divergence_row {
     }
 
     DEVICE float loss() const {
-        const divergence_line x = line(p.input, p.of_input), y = line(p.target, p.of_target);
+        const both r = lines();
         float sum = 0;
-        each(x, y, [&](const lane &l, const float(&a)[VECTOR], const float(&b)[VECTOR]) {
-#pragma unroll
-            for (int k = 0; k < VECTOR; k++)
-                if (within(l, k)) sum += term(class_of(y, b[k]), class_of(x, a[k]));
+        each([&](const lane &l, auto fast) {
+            classes<decltype(fast)::yes>(r, l, [&](const one_class &q, const one_class &c, int) { sum += term(c, q); });
         });
         return group_sum<G>(sum);
     }
 
     /* What the gradient of a row has for a sum: of p, or of q rho, or of beta 1 and logarithms -1. */
-    DEVICE float total(const divergence_line &x, const divergence_line &y) const {
-        if (x.kind != ROW_LOGITS) return p.beta == 1 ? -1.0f : 0.0f;
-        if (p.beta == 0 && y.kind == ROW_LOGITS) return 1.0f;
+    DEVICE float total(const both &r) const {
+        if (r.x.kind != ROW_LOGITS) return p.beta == 1 ? -1.0f : 0.0f;
+        if (p.beta == 0 && r.y.kind == ROW_LOGITS) return 1.0f;
         float sum = 0;
-        each(x, y, [&](const lane &l, const float(&a)[VECTOR], const float(&b)[VECTOR]) {
-#pragma unroll
-            for (int k = 0; k < VECTOR; k++) {
-                const one_class q = class_of(x, a[k]), c = class_of(y, b[k]);
-                if (within(l, k)) sum += p.beta == 0 ? c.p : q.p * rho(c, q);
-            }
+        each([&](const lane &l, auto fast) {
+            classes<decltype(fast)::yes>(
+                r, l, [&](const one_class &q, const one_class &c, int) { sum += p.beta == 0 ? c.p : q.p * rho(c, q); });
         });
         return group_sum<G>(sum);
     }
 
     DEVICE void gradient(float gain) const {
-        const divergence_line x = line(p.input, p.of_input), y = line(p.target, p.of_target);
-        const float sum = total(x, y);
+        const both r = lines();
+        const float sum = total(r);
         void *to = const_cast<void *>(at(p.dinput));
-        each(x, y, [&](const lane &l, const float(&a)[VECTOR], const float(&b)[VECTOR]) {
-            float g[VECTOR];
-#pragma unroll
-            for (int k = 0; k < VECTOR; k++) {
-                const one_class q = class_of(x, a[k]), c = class_of(y, b[k]);
+        each([&](const lane &l, auto fast) {
+            float g[VECTOR] = {};
+            classes<decltype(fast)::yes>(r, l, [&](const one_class &q, const one_class &c, int k) {
                 if (p.beta > 0)
                     g[k] = gain * (q.p * (rho(c, q) - sum));
                 else
-                    g[k] = gain * (x.kind == ROW_LOGITS ? class_part(q.p, sum) - c.p : -c.p);
-            }
-            store<T>(g, to, l);
+                    g[k] = gain * (r.x.kind == ROW_LOGITS ? class_part(q.p, sum) - c.p : -c.p);
+            });
+            if constexpr (decltype(fast)::yes)
+                store_vector<T>(g, (typename T::bits *)to + l.at);
+            else
+                store<T>(g, to, l);
         });
     }
 
