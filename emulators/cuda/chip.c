@@ -76,6 +76,8 @@ int stub_units(void) {
     return units != NULL ? atoi(units) : chip != NULL ? chip->units : 4;
 }
 
+int stub_clusters(void) { return getenv("STUB_CLUSTERS") != NULL; }
+
 static void note(const char *variable, const char *format, ...) {
     const char *path = getenv(variable);
     va_list values;

@@ -31,6 +31,10 @@ CUresult stub_chip_launch(const stub_chip *chip, CUfunction function, const CUla
 /* The SMs of the device: the chip's, or $STUB_UNITS of them; an emulated device's. */
 int stub_units(void);
 
+/* Has an emulated device clusters? Only where $STUB_CLUSTERS is set, since what sends by barriers in memory is not
+ * emulated. */
+int stub_clusters(void);
+
 /* The blocks of a launch's clusters; 1: it has none. */
 unsigned stub_chip_cluster(const CUlaunchConfig *config);
 

@@ -71,7 +71,7 @@ typedef struct work {
     struct work *next;
     emulator_entry *entry;
     int64_t blocks;
-    int threads;
+    int threads, cluster;
     void *to;
     const void *from;
     size_t bytes;
@@ -91,7 +91,7 @@ static CUresult perform(const work *w) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     if (w->entry != NULL) {
         pthread_mutex_lock(&lock);
-        emulator_launch(w->entry, w->params, w->blocks, w->threads);
+        emulator_launch(w->entry, w->params, w->blocks, w->threads, w->cluster);
         pthread_mutex_unlock(&lock);
     } else {
         memmove(w->to, w->from, w->bytes);
@@ -230,8 +230,8 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = stub.minor; break;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = stub_units(); break;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = EMULATOR_MEMORY; break;
-    case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED:
-    case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH: *value = 0; break;
+    case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED: *value = 0; break;
+    case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH: *value = stub_clusters(); break;
     default: *value = 1000;
     }
     return CUDA_SUCCESS;
@@ -337,8 +337,9 @@ static CUresult launch(CUfunction function, const CUlaunchConfig *config, void *
     if (chip != NULL) return stub_chip_launch(chip, function, config, stub.units);
     if (config->gridDimX == 0 || config->blockDimX > EMULATOR_THREADS || config->sharedMemBytes > EMULATOR_MEMORY)
         return CUDA_ERROR_INVALID_VALUE;
-    if (stub_chip_cluster(config) > 1) return CUDA_ERROR_NOT_SUPPORTED;
-    work w = { .entry = entry, .blocks = config->gridDimX, .threads = (int)config->blockDimX };
+    const int cluster = (int)stub_chip_cluster(config), most = stub_clusters() ? EMULATOR_CLUSTER : 1;
+    if (cluster > most || config->gridDimX % (unsigned)cluster != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    work w = { .entry = entry, .blocks = config->gridDimX, .threads = (int)config->blockDimX, .cluster = cluster };
     if (entry(NULL) > sizeof w.params) return CUDA_ERROR_INVALID_VALUE;
     memcpy(w.params, params[0], entry(NULL));
     return submit(config->hStream, &w);
@@ -376,7 +377,7 @@ CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function, const 
     const stub_chip *chip = stub_chip_chosen();
     (void)function;
     IN_CONTEXT(cuOccupancyMaxActiveClusters);
-    if (chip == NULL || !chip->hopper) return CUDA_ERROR_NOT_SUPPORTED;
+    if (chip == NULL ? !stub_clusters() : !chip->hopper) return CUDA_ERROR_NOT_SUPPORTED;
     *clusters = stub_green_units(config->hStream) / (int)stub_chip_cluster(config);
     return CUDA_SUCCESS;
 }
@@ -388,7 +389,7 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
     IN_CONTEXT(cuFuncSetAttribute);
     if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) return CUDA_SUCCESS;
     if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
-        return chip != NULL && chip->hopper ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        return (chip != NULL ? chip->hopper : stub_clusters()) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     return attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value <= limit ? CUDA_SUCCESS
                                                                                           : CUDA_ERROR_INVALID_VALUE;
 }

@@ -12,14 +12,14 @@
 enum { STACK = 1 << 17 };
 
 struct emulator emulator;
-_Alignas(1024) char emulator_memory[EMULATOR_MEMORY];
+_Alignas(1024) char emulator_memory[EMULATOR_CLUSTER][EMULATOR_MEMORY];
 
-static struct {
+static struct fiber {
     bool started;
     emulator_state state;
     int first, count; /* of the threads waited for in WAIT_PART */
     jmp_buf at;
-} fiber[EMULATOR_THREADS];
+} fibers[EMULATOR_CLUSTER][EMULATOR_THREADS], *fiber = fibers[0]; /* of the block that runs */
 static jmp_buf scheduler;
 static emulator_entry *running;
 static const void *parameters;
@@ -84,9 +84,21 @@ static bool release_part(int first, int count) {
     return release(first, first + count, WAIT_PART);
 }
 
+/* Lets the block's threads look again that wait for a change; false: there are none. */
+static bool release_changed(int threads) {
+    bool any = false;
+    for (int i = 0; i < threads; i++) {
+        if (fiber[i].state != WAIT_CHANGE) continue;
+        fiber[i].state = READY;
+        any = true;
+    }
+    return any;
+}
+
+/* Until all threads wait for the cluster, or for what another block does, or have returned. */
 static void run_block(int threads, bool reverse) {
     bool progress = true;
-    for (int i = 0; i < threads; i++) fiber[i].state = READY;
+    uint64_t changes = emulator.changes;
     while (progress) {
         progress = false;
         for (int k = 0; k < threads; k++) {
@@ -98,23 +110,60 @@ static void run_block(int threads, bool reverse) {
         for (int i = 0; i < threads; i += EMULATOR_WARP)
             progress |= release(i, i + EMULATOR_WARP < threads ? i + EMULATOR_WARP : threads, WAIT_WARP);
         progress |= release(0, threads, WAIT_BLOCK);
+        progress |= emulator.changes != changes && release_changed(threads);
+        changes = emulator.changes;
     }
     for (int i = 0; i < threads; i++) {
-        if (fiber[i].state == DONE) continue;
+        if (fiber[i].state >= WAIT_CLUSTER) continue;
         fprintf(stderr, "emulator: thread %d of block %lld waits for ever\n", i, (long long)emulator.block);
         abort();
     }
 }
 
-void emulator_launch(emulator_entry *entry, const void *params, int64_t blocks, int threads) {
+/* The cluster's threads go on if all that have not returned wait for it. */
+static bool release_cluster(int threads) {
+    bool any = false, all = true;
+    for (int rank = 0; rank < emulator.cluster; rank++)
+        for (int i = 0; i < threads; i++) {
+            any |= fibers[rank][i].state == WAIT_CLUSTER;
+            all &= fibers[rank][i].state == WAIT_CLUSTER || fibers[rank][i].state == DONE;
+        }
+    for (int rank = 0; any && all && rank < emulator.cluster; rank++)
+        for (int i = 0; i < threads; i++)
+            if (fibers[rank][i].state == WAIT_CLUSTER) fibers[rank][i].state = READY;
+    return any && all;
+}
+
+static void run_cluster(int64_t first, int threads, bool reverse) {
+    bool done = false, progress = true;
+    for (int rank = 0; rank < emulator.cluster; rank++)
+        for (int i = 0; i < threads; i++) fibers[rank][i].state = READY;
+    while (!done && progress) {
+        const uint64_t changes = emulator.changes;
+        done = true;
+        for (int k = 0; k < emulator.cluster; k++) {
+            emulator.rank = reverse ? emulator.cluster - 1 - k : k;
+            emulator.block = first + emulator.rank;
+            fiber = fibers[emulator.rank];
+            release_changed(threads);
+            run_block(threads, reverse);
+            for (int i = 0; i < threads; i++) done &= fiber[i].state == DONE;
+        }
+        progress = emulator.changes != changes;
+        progress |= release_cluster(threads);
+    }
+    if (done) return;
+    fprintf(stderr, "emulator: blocks of the cluster of block %lld wait for ever\n", (long long)first);
+    abort();
+}
+
+void emulator_launch(emulator_entry *entry, const void *params, int64_t blocks, int threads, int cluster) {
     static unsigned launches;
     const bool reverse = launches++ % 2;
     running = entry;
     parameters = params;
     emulator.threads = threads;
     emulator.blocks = blocks;
-    for (int64_t i = 0; i < blocks; i++) {
-        emulator.block = reverse ? blocks - 1 - i : i;
-        run_block(threads, reverse);
-    }
+    emulator.cluster = cluster;
+    for (int64_t i = 0; i < blocks; i += cluster) run_cluster(reverse ? blocks - cluster - i : i, threads, reverse);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs device code that was compiled for the host: blocks one after the other, a block's threads in turns from one wait
- * to the next. */
+ * to the next. The blocks of a cluster take turns from one of its barriers to the next. */
 #ifndef TRINE_EMULATOR_H
 #define TRINE_EMULATOR_H
 
@@ -13,22 +13,27 @@ extern "C" {
 /* What shuffles get of a thread that has returned: any value, such as this large one. */
 #define EMULATOR_GONE UINT64_C(0x7f7f901e7f7f901e)
 
-enum { EMULATOR_WARP = 32, EMULATOR_THREADS = 1024, EMULATOR_MEMORY = 227 << 10 };
+enum { EMULATOR_WARP = 32, EMULATOR_THREADS = 1024, EMULATOR_MEMORY = 227 << 10, EMULATOR_CLUSTER = 16 };
 
 /* Code that is compiled when a test runs finds these in the stub. */
 #define EMULATOR_SHARED __attribute__((visibility("default")))
 
-typedef enum emulator_state { READY, WAIT_PART, WAIT_WARP, WAIT_BLOCK, DONE } emulator_state;
+typedef enum emulator_state { READY, WAIT_PART, WAIT_WARP, WAIT_BLOCK, WAIT_CLUSTER, WAIT_CHANGE, DONE } emulator_state;
 
 /* What device code sees of the thread that runs. */
 extern EMULATOR_SHARED struct emulator {
     int thread, threads;
     int64_t block, blocks;
+    uint64_t changes;                /* of barriers in memory */
+    int rank, cluster;               /* of the block in its cluster, and how many blocks that has */
     uint64_t slot[EMULATOR_THREADS]; /* for shuffles */
 } emulator;
-extern EMULATOR_SHARED char emulator_memory[EMULATOR_MEMORY]; /* shared memory whose size a launch says */
+/* Shared memory whose size a launch says, of each block of a cluster; what is declared in device code they have in
+ * common, so that it must not be needed beyond a barrier of the cluster. */
+extern EMULATOR_SHARED char emulator_memory[EMULATOR_CLUSTER][EMULATOR_MEMORY];
 
-/* In device code: until all threads of the warp, or of the block, that have not returned are here. */
+/* In device code: until all threads of the warp, the block or the cluster that have not returned are here;
+ * or until a barrier in memory has changed, perhaps. */
 EMULATOR_SHARED void emulator_wait(emulator_state state);
 
 /* The same of `count` threads from number `first` on, none of which may have returned. */
@@ -37,9 +42,9 @@ EMULATOR_SHARED void emulator_wait_part(int first, int count);
 /* A kernel's entry: runs a thread of it, if there are parameters, and returns their size. */
 typedef unsigned emulator_entry(const void *params);
 
-/* Runs a kernel; every other launch in the reverse order of blocks and threads. Device code in which threads wait for
- * each other for ever ends the process with a message. */
-void emulator_launch(emulator_entry *entry, const void *params, int64_t blocks, int threads);
+/* Runs a kernel in clusters of so many blocks; every other launch in the reverse order of blocks and threads. Device
+ * code in which threads wait for each other for ever ends the process with a message. */
+void emulator_launch(emulator_entry *entry, const void *params, int64_t blocks, int threads, int cluster);
 
 #ifdef __cplusplus
 }
