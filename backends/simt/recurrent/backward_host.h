@@ -14,9 +14,8 @@ static size_t workspace(const trine_call *call) {
            sizeof(float);
 }
 
-static trine_status launch(const trine_call *call) {
+static cell_backward_params params_of(const trine_call *call) {
     const trine_tensor *cu = trine_call_given(call, CELL_PLACE(CU_SEQLENS));
-    const trine_dtype type = call->type[CELL_PLACE(TYPE_T)];
     cell_backward_params p = {
         .cu = cu ? cu->data : NULL,
         .b = CELL_DIM(B),
@@ -38,6 +37,12 @@ static trine_status launch(const trine_call *call) {
         .tiles = simt_blocks(CELL_DIM(D), CELL_TILE),
     };
     cell_states(call, &p);
+    return p;
+}
+
+static trine_status launch(const trine_call *call) {
+    const trine_dtype type = call->type[CELL_PLACE(TYPE_T)];
+    const cell_backward_params p = params_of(call);
     const simt_function steps = { .type = { type } }, sums = { .step = "sums", .type = { type } };
     const trine_status status = simt_launch(call, &steps, (p.count + (p.cu != NULL)) * p.h, SIMT_THREADS, &p, sizeof p);
     if (status != TRINE_OK) return status;

@@ -13,9 +13,8 @@ static size_t workspace(const trine_call *call) {
     return (size_t)(matrices_of(call) + sequences_of(call) * CELL_DIM(H) * scratch_of(call)) * sizeof(float);
 }
 
-static trine_status launch(const trine_call *call) {
+static cell_params params_of(const trine_call *call) {
     const trine_tensor *cu = trine_call_given(call, CELL_PLACE(CU_SEQLENS));
-    const trine_dtype type = call->type[CELL_PLACE(TYPE_T)];
     cell_params p = {
         .cu = cu ? cu->data : NULL,
         .b = CELL_DIM(B),
@@ -33,6 +32,12 @@ static trine_status launch(const trine_call *call) {
         .scratch_size = scratch_of(call),
     };
     cell_states(call, &p);
+    return p;
+}
+
+static trine_status launch(const trine_call *call) {
+    const trine_dtype type = call->type[CELL_PLACE(TYPE_T)];
+    const cell_params p = params_of(call);
     const simt_function turn = { .step = "turn", .type = { type } }, steps = { .type = { type } };
     const trine_status status =
         simt_launch(call, &turn, simt_blocks(matrices_of(call), SIMT_THREADS), SIMT_THREADS, &p, sizeof p);
