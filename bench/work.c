@@ -128,6 +128,22 @@ static double spared_bytes(const trine_case *c, int index) {
     return bytes * (masked ? 1 - visible_share(c) : fmax(unnamed_share(c, index), zeroed_share(c, index)));
 }
 
+/* The peak of products of f32, as the word of `precision` has it, if there is that parameter. */
+static bench_peak peak_of_f32(const trine_case *c) {
+    static const struct {
+        const char *word;
+        bench_peak peak;
+    } narrow[] = { { "tf32", PEAK_TF32 }, { "bf16", PEAK_BF16 } };
+    const int param = trine_plan_find_param(c->plan, "precision");
+    if (param < 0) return PEAK_F32;
+    const char *at = c->plan->spec->params[param].values;
+    for (int64_t i = (int64_t)param_value(c, "precision"); i > 0; i--) at += strcspn(at, " "), at += strspn(at, " ");
+    for (size_t i = 0; i < sizeof narrow / sizeof narrow[0]; i++)
+        if (strcspn(at, " ") == strlen(narrow[i].word) && strncmp(at, narrow[i].word, strlen(narrow[i].word)) == 0)
+            return narrow[i].peak;
+    return PEAK_F32;
+}
+
 bench_peak bench_peak_of(const trine_case *c) {
     for (int i = 0; i < c->plan->tensors; i++) {
         if (!(c->present >> i & 1) || !(c->plan->tensor[i].spec->flags & IN)) continue;
@@ -138,7 +154,7 @@ bench_peak bench_peak_of(const trine_case *c) {
         case TRINE_BF16: return PEAK_BF16;
         case TRINE_F16: return PEAK_F16;
         case TRINE_I8: return PEAK_I8;
-        default: return param_value(c, "precision") == TRINE_PRECISION_TF32 ? PEAK_TF32 : PEAK_F32;
+        default: return peak_of_f32(c);
         }
     }
     return PEAK_F32;

@@ -68,6 +68,10 @@ static void check_work(void) {
     tap(written.bytes == GIVEN + 100 * 8 * 4, "otherwise it is written, and not read");
     tap(attention.flops == work_of(TRINE_OP_ATTENTION, "T=f32 sq=4 sk=4 h=1 hk=1 d=8").flops * 10 / 16,
         "attention's flops are those of the pairs seen");
+    tap(work_of(TRINE_OP_MATMUL, "T=f32 m=2 n=3 k=4").peak == PEAK_F32 &&
+            work_of(TRINE_OP_MATMUL, "T=f32 m=2 n=3 k=4 precision=tf32").peak == PEAK_TF32 &&
+            work_of(TRINE_OP_MUON, "T=f32 G=f32 S=f32 C=bf16 m=2 n=3 precision=bf16").peak == PEAK_BF16,
+        "the peak is that of the precision");
 }
 
 static void check_case(trine_queue *queue) {
