@@ -66,6 +66,16 @@ Test(agree, weights_of_next_to_nothing) {
     cr_expect(report.op[0].count.passed > 0 && report.op[0].count.failed == 0);
 }
 
+/* Where a logarithm of 89 and more is given, its exponential is Inf in f32, and makes the other class's gradient Inf as
+ * well, however small that class is. */
+Test(agree, mixtures_beyond_f32) {
+    const check_options options = {
+        .device = "cpu", .op = "jsd_backward", .isa = "all", .seed = 31, .only = "137,461"
+    };
+    cr_assert(check_run(&options, &report), "%s", report.error);
+    cr_expect(report.op[0].count.passed > 0 && report.op[0].count.failed == 0);
+}
+
 /* Graphs hold addresses: windows placed once more stay where they are, though there is room elsewhere. */
 Test(agree, windows_stay) {
     enum { PAGE = 1 << 16, ROOM = 1 << 30 };

@@ -54,32 +54,50 @@ static inline near_class near_class_of(const near_row *row, int64_t k) {
     return c;
 }
 
-/* A probability that is 0 leaves the other factor out. */
-static inline near near_part(near p, near l) { return p.of == 0 && p.off == 0 ? near_of(0) : near_times(p, l); }
+/* A probability that is 0 leaves the other factor out: where a kernel's may be 0, it may leave out Inf or NaN. */
+static inline near near_part(near p, near l) {
+    if (p.of == 0 && p.off == 0) return near_of(0);
+    return !isfinite(l.of) && fabs(p.of) < p.off + FLUSH ? near_any() : near_times(p, l);
+}
+
+/* Terms with an error that is not infinite are NaN for certain where they are, and so is a sum with one. */
+static inline bool near_nan(near x) { return isnan(x.of) && !isinf(x.off); }
+static inline near near_sum_of(const near_sum *s, int64_t additions) {
+    return isnan(s->of) ? near_of(NAN) : near_total(s, additions);
+}
 
 /* p (log p - log q). */
 static inline near kl_term(const near_class *p, const near_class *q) {
     return near_part(p->p, near_minus(p->log, q->log));
 }
 
-/* log m, m = beta p + (1 - beta) q: two products and a sum, 3u of m; log to 4u. Where m is so small that it may
- * be flushed, it says nothing, but the terms are as small. */
+/* m = beta p + (1 - beta) q: two products and a sum, 3u of m. */
 static inline near near_mixture(const near_class *p, const near_class *q, double beta) {
-    const double m = beta * p->p.of + (1 - beta) * q->p.of,
-                 off = beta * p->p.off + (1 - beta) * q->p.off + 3.1 * U * m + 2 * FLUSH;
-    near y = { log(m), 0 };
-    if (!isfinite(m)) return (near){ y.of, isnan(m) ? 0 : INFINITY };
-    y.off = m > NOTHING && off < m / 2 ? -log1p(-off / m) + 4.1 * U * (fabs(y.of) + 1e-6) : INFINITY;
+    near m = { beta * p->p.of + (1 - beta) * q->p.of, beta * p->p.off + (1 - beta) * q->p.off };
+    if (isfinite(m.of)) m.off += 3.1 * U * m.of + 2 * FLUSH;
+    return m;
+}
+
+/* log m, to 4u. Where m is so small that it may be flushed, it says nothing, but the terms are as small; and it says
+ * nothing where m may overflow. */
+static inline near near_mixture_log(near m) {
+    if (isinf(m.off) && !isnan(m.of)) return near_any();
+    if (!isfinite(m.of)) return near_of(m.of);
+    near y = { log(m.of), 0 };
+    y.off = m.of > NOTHING && m.off < m.of / 2 ? -log1p(-m.off / m.of) + 4.1 * U * (fabs(y.of) + 1e-6) : INFINITY;
     return y;
 }
 
+/* Does log m say nothing, but a kernel's have a size below 128, or none because it takes the terms for 0? */
+static inline bool near_mixture_vague(near m) { return m.of + m.off < 0x1p127 && isinf(near_mixture_log(m).off); }
+
 /* factor p (log p - log m), which is 0 where p is. */
-static inline near jsd_part(const near_class *p, near log_m, double factor) {
-    if (isinf(log_m.off) && isfinite(p->log.of) && isfinite(p->p.off)) {
+static inline near jsd_part(const near_class *p, near m, double factor) {
+    if (near_mixture_vague(m) && isfinite(p->log.of)) {
         const double most = factor * (p->p.of + p->p.off);
         if (most < 0x1p-90) return (near){ 0, 2 * most * (fabs(p->log.of) + p->log.off + 128) };
     }
-    const near y = near_part(p->p, near_minus(p->log, log_m));
+    const near y = near_part(p->p, near_minus(p->log, near_mixture_log(m)));
     return near_times(near_of(factor), y);
 }
 
@@ -97,7 +115,7 @@ static inline void put_loss(trine_ref *ref, int64_t i, const near_sum *s) {
     if (w == 0)
         near_put(ref, "loss", i, 0, 0, 0);
     else if (isnan(w) || isnan(s->of))
-        near_put(ref, "loss", i, NAN, isinf(s->off) && !isnan(w) ? INFINITY : 0, 0);
+        near_put(ref, "loss", i, NAN, 0, 0);
     else
         near_put(ref, "loss", i, w * s->of, vague ? INFINITY : fabs(w) * size, fabs(w) * s->off + FLUSH);
 }

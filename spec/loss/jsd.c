@@ -10,8 +10,8 @@
 static near term_of(const near_class *p, const near_class *q, double beta) {
     if (beta == 0) return kl_term(p, q);
     if (beta == 1) return kl_term(q, p);
-    const near log_m = near_mixture(p, q, beta), a = jsd_part(p, log_m, beta), b = jsd_part(q, log_m, 1 - beta);
-    return near_plus(a, b);
+    const near m = near_mixture(p, q, beta), a = jsd_part(p, m, beta), b = jsd_part(q, m, 1 - beta);
+    return near_nan(a) || near_nan(b) ? near_of(NAN) : near_plus(a, b);
 }
 
 static void reference(trine_ref *ref) {

@@ -6,18 +6,16 @@
 
 #define ARGS trine_jsd_backward_args
 
-/* log q - log m, or with beta 1 log q - log p. */
-static near rho_of(const near_class *p, const near_class *q, double beta) {
-    return near_minus(q->log, beta == 1 ? p->log : near_mixture(p, q, beta));
-}
-
-/* q (rho - sum). Where the mixture says nothing of rho, q is as small, and so is all of it. */
+/* q (rho - sum), rho = log q - log m, or with beta 1 log q - log p, and 0 where q is. Where the mixture says nothing of
+ * rho but that it is no larger than q's logarithm and 128, q is as small, and so is all of it. */
 static near gradient_of(const near_class *p, const near_class *q, double beta, near sum) {
-    const double most = (1 - beta) * (q->p.of + q->p.off);
+    if (near_nan(sum)) return sum;
     if (q->p.of == 0 && q->p.off == 0) return near_times(q->p, sum);
-    const near rho = rho_of(p, q, beta);
-    if (beta < 1 && isinf(rho.off) && most < 0x1p-90 && isfinite(q->log.of) && isfinite(sum.of))
+    const near m = beta < 1 ? near_mixture(p, q, beta) : near_of(1);
+    const double most = (1 - beta) * (q->p.of + q->p.off);
+    if (near_mixture_vague(m) && most < 0x1p-90 && isfinite(q->log.of) && isfinite(sum.of))
         return (near){ 0, 2 * (q->p.of + q->p.off) * (fabs(q->log.of) + q->log.off + fabs(sum.of) + sum.off + 128) };
+    const near rho = near_minus(q->log, beta < 1 ? near_mixture_log(m) : p->log);
     return near_part(q->p, near_minus(rho, sum));
 }
 
@@ -27,7 +25,7 @@ static near rho_sum(const near_row *target, const near_row *input, int64_t v, do
         const near_class q = near_class_of(input, k), p = near_class_of(target, k);
         near_add(&sum, gradient_of(&p, &q, beta, near_of(0)));
     }
-    return near_total(&sum, v + 8);
+    return near_sum_of(&sum, v + 8);
 }
 
 static void reference(trine_ref *ref) {

@@ -14,7 +14,7 @@ static near probability_sum(const near_row *target, int64_t v) {
         const near_class p = near_class_of(target, k);
         near_add(&sum, p.p);
     }
-    return near_total(&sum, v + 8);
+    return near_sum_of(&sum, v + 8);
 }
 
 static void reference(trine_ref *ref) {
@@ -31,6 +31,7 @@ static void reference(trine_ref *ref) {
             const near up = args->logits ? near_part(q.p, total) : near_of(0);
             near g = { up.of - p.p.of, up.off + p.p.off };
             if (isnan(g.of) && isinf(up.of)) g.off = INFINITY;
+            if (near_nan(p.p)) g = p.p;
             put_gradient(ref, i, i * v + k, scale, g, trine_finite_abs(up.of) + trine_finite_abs(p.p.of));
         }
     }
