@@ -177,10 +177,8 @@ template <class T, class Cell> struct cell_backward_wide {
                 give(sum, turns, s, tile, next);
             }
         });
-        if (turns.shared)
-            turns.wait(next);
-        else
-            sync_block();
+        if (turns.shared) turns.wait(next);
+        sync_block(); /* others of the block may still read what the next elements are put over */
     }
     DEVICE void give(const cell_sum<cell_matrix<T>::PARTS> &sum, const cell_turns &turns, const cell_share &s, int tile,
                      int64_t next) const {
