@@ -28,7 +28,7 @@ template <class T> struct linear_scan_terms {
 
 template <class T, int AHEAD> DEVICE void linear_scan(const linear_scan_params &p) {
     using Terms = linear_scan_terms<T>;
-    const scan_task a = scan_task_of(p.shape, p.shape.chunks);
+    const scan_task a = scan_task_of(p.shape, false);
     if (!a.there) return;
     if (a.room) {
         scan_clear<T>(p.shape, a, p.y);
@@ -56,12 +56,12 @@ template <class T, int AHEAD> DEVICE void linear_scan(const linear_scan_params &
 }
 
 template <class T> DEVICE void linear_scan_ends(const linear_scan_params &p) {
-    const scan_task a = scan_task_of(p.shape, p.shape.chunks);
-    if (a.there && a.from < a.to) scan_end(p.shape, a, linear_scan_terms<T>(p, a));
+    const scan_task a = scan_task_of(p.shape, false);
+    if (a.there && !a.room && a.from < a.to) scan_end(p.shape, a, linear_scan_terms<T>(p, a));
 }
 
 template <class T> DEVICE void linear_scan_starts(const linear_scan_params &p) {
-    const scan_task a = scan_task_of(p.shape, 1);
+    const scan_task a = scan_task_of(p.shape, true);
     if (!a.there) return;
     const linear_scan_terms<T> terms(p, a);
     scan_starts(p.shape, a, terms, terms.h0);

@@ -25,9 +25,13 @@ typedef struct scan_shape {
     int64_t t, n, count; /* count: of sequences */
     int64_t tiles;       /* blocks of a chunk */
     bool reverse;
-    int64_t chunk, chunks; /* steps of a chunk, and how many the longest sequence may have; one: all steps */
-    /* Of each sequence's chunks, and each chunk's channels. What a chunk does to a state h that it begins with is gain
-     * 2^power h + end; `end` becomes the state that it begins with. */
+    bool cut;      /* is time cut into chunks? */
+    int64_t chunk; /* steps of one; more than there are where time is not cut */
+    /* Chunks of a sequence, where these are of one length; those of packed ones are numbered from first / chunk + the
+     * sequence's number on. parts: numbers in all, the room behind the last sequence included. */
+    int64_t chunks, parts;
+    /* By number, and channel. What a chunk does to a state h that it begins with is gain 2^power h + end; `end` becomes
+     * the state that it begins with. */
     float *gain, *end;
     int32_t *power;
 } scan_shape;

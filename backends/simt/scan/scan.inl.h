@@ -10,6 +10,7 @@
  * room behind the last. Where offsets are astray the room is all steps, and no sequence has any. */
 struct scan_task {
     int64_t sequence, batch, first, steps, channel, chunk, from, to;
+    int64_t number; /* of the sequence's first chunk */
     bool there, room, astray;
 
     DEVICE bool ends() const { return to == steps; } /* the last chunk of the sequence? */
@@ -24,14 +25,30 @@ DEVICE bool scan_astray(const scan_shape &s) {
     return group_sum<SCAN_THREADS>(bad) > 0;
 }
 
-/* `chunks` of each sequence; one: all its steps. */
-DEVICE scan_task scan_task_of(const scan_shape &s, int64_t chunks) {
+DEVICE int64_t scan_first_chunk(const scan_shape &s, int64_t sequence) {
+    return s.cu ? s.cu[sequence] / s.chunk + sequence : sequence * s.chunks;
+}
+/* The sequence that has a chunk. Where offsets are astray each has one, and the room the rest. */
+DEVICE int64_t scan_sequence_of(const scan_shape &s, int64_t number, bool astray) {
+    if (!s.cu) return number / s.chunks;
+    if (astray) return number < s.count ? number : s.count;
+    int64_t low = 0, high = s.count + 1;
+    while (high - low > 1) {
+        const int64_t middle = low + (high - low) / 2;
+        (scan_first_chunk(s, middle) <= number ? low : high) = middle;
+    }
+    return low;
+}
+
+/* `whole`: blocks have sequences, not chunks. */
+DEVICE scan_task scan_task_of(const scan_shape &s, bool whole) {
     scan_task a = {};
     const int64_t tile = block_index() / s.tiles;
-    a.sequence = tile / chunks;
-    a.chunk = tile - a.sequence * chunks;
     a.channel = (block_index() - tile * s.tiles) * SCAN_THREADS + thread_index();
     a.astray = scan_astray(s);
+    a.sequence = whole ? tile : scan_sequence_of(s, tile, a.astray);
+    a.number = a.astray ? a.sequence : scan_first_chunk(s, a.sequence);
+    a.chunk = whole ? 0 : tile - a.number;
     a.steps = s.t;
     a.batch = a.sequence;
     if (s.cu) {
@@ -41,7 +58,7 @@ DEVICE scan_task scan_task_of(const scan_shape &s, int64_t chunks) {
         a.steps = a.room ? s.t - a.first : a.astray ? 0 : s.cu[a.sequence + 1] - a.first;
     }
     a.from = a.chunk * s.chunk;
-    a.to = chunks == 1 || a.steps - a.from < s.chunk ? a.steps : a.from + s.chunk;
+    a.to = whole || a.steps - a.from < s.chunk ? a.steps : a.from + s.chunk;
     a.there = a.channel < s.n && (a.chunk == 0 || a.from < a.steps);
     return a;
 }
@@ -133,7 +150,7 @@ struct scan_gain {
 };
 
 DEVICE int64_t scan_carried(const scan_shape &s, const scan_task &a, int64_t chunk) {
-    return (a.sequence * s.chunks + chunk) * s.n + a.channel;
+    return (a.number + chunk) * s.n + a.channel;
 }
 
 /* What a chunk does to the state that it begins with. Terms has gate(k) and term(k), those of step k, and next_gate()
@@ -201,7 +218,7 @@ template <class Terms> DEVICE void scan_starts(const scan_shape &s, const scan_t
 
 /* The state that a task begins with, that of the sequence being h. */
 DEVICE float scan_start(const scan_shape &s, const scan_task &a, float h) {
-    return s.chunks > 1 && a.chunk > 0 ? s.end[scan_carried(s, a, a.chunk)] : h;
+    return a.chunk > 0 ? s.end[scan_carried(s, a, a.chunk)] : h;
 }
 
 /* The functions of an op, whose parameters are <op>_params: of whole sequences, and of chunks. */

@@ -14,24 +14,27 @@ static inline scan_shape scan_shape_of(const trine_call *call, int cu, int64_t b
                          .n = n,
                          .count = offsets ? sequences : b,
                          .tiles = simt_blocks(n, SCAN_THREADS),
-                         .reverse = reverse,
-                         .chunk = t,
-                         .chunks = 1 };
+                         .reverse = reverse };
 }
 
-/* Cuts time into chunks where channels are few, as is good for packed sequences of one length. */
-static inline void scan_cut(scan_shape *s) {
+/* The steps of a chunk, more than there are if time is not cut: it is where channels are few, and in chunks that would
+ * be good if packed sequences were of one length. */
+static inline int64_t scan_chunk(const scan_shape *s) {
     const int64_t channels = s->count * s->n, chunks = channels > 0 ? SCAN_CHANNELS / channels : 0,
                   steps = s->cu ? simt_blocks(s->t, s->count) : s->t;
-    if (chunks < 8 || steps <= SCAN_LEAST_CHUNK) return;
-    s->chunk = simt_blocks(steps, chunks);
-    if (s->chunk < SCAN_LEAST_CHUNK) s->chunk = SCAN_LEAST_CHUNK;
-    if (s->chunk > SCAN_MOST_CHUNK) s->chunk = SCAN_MOST_CHUNK;
-    s->chunks = simt_blocks(s->t, s->chunk);
+    if (chunks < 8 || steps <= SCAN_LEAST_CHUNK) return s->t + 1;
+    const int64_t chunk = simt_blocks(steps, chunks);
+    return chunk < SCAN_LEAST_CHUNK ? SCAN_LEAST_CHUNK : chunk > SCAN_MOST_CHUNK ? SCAN_MOST_CHUNK : chunk;
+}
+static inline void scan_cut(scan_shape *s) {
+    s->chunk = scan_chunk(s);
+    s->cut = s->chunk <= s->t;
+    s->chunks = s->cut ? simt_blocks(s->t, s->chunk) : 1;
+    s->parts = s->cu ? s->t / s->chunk + s->count + 1 : s->count * s->chunks;
 }
 
 /* Elements of each of the three arrays in the workspace; its parts begin at `memory`. */
-static inline int64_t scan_carried(const scan_shape *s) { return s->chunks > 1 ? s->count * s->chunks * s->n : 0; }
+static inline int64_t scan_carried(const scan_shape *s) { return s->cut ? s->parts * s->n : 0; }
 static inline size_t scan_workspace(const scan_shape *s) { return (size_t)scan_carried(s) * 3 * sizeof(float); }
 static inline void scan_place_carried(scan_shape *s, float *memory) {
     s->gain = memory;
@@ -43,12 +46,12 @@ static inline void scan_place_carried(scan_shape *s, float *memory) {
 static inline trine_status scan_launch(const trine_call *call, const scan_shape *s, trine_dtype type,
                                        const void *params, size_t size) {
     const simt_function ends = { .step = "ends", .type = { type } }, starts = { .step = "starts", .type = { type } },
-                        all = { .step = s->chunks > 1 ? "chunks" : NULL, .type = { type } };
-    const int64_t tiles = s->count * s->tiles, room = s->cu ? s->tiles : 0;
+                        all = { .step = s->cut ? "chunks" : NULL, .type = { type } };
     trine_status status = TRINE_OK;
-    if (s->chunks > 1) status = simt_launch(call, &ends, tiles * s->chunks, SCAN_THREADS, params, size);
-    if (s->chunks > 1 && status == TRINE_OK) status = simt_launch(call, &starts, tiles, SCAN_THREADS, params, size);
-    if (status == TRINE_OK) status = simt_launch(call, &all, (tiles + room) * s->chunks, SCAN_THREADS, params, size);
+    if (s->cut) status = simt_launch(call, &ends, s->parts * s->tiles, SCAN_THREADS, params, size);
+    if (s->cut && status == TRINE_OK)
+        status = simt_launch(call, &starts, s->count * s->tiles, SCAN_THREADS, params, size);
+    if (status == TRINE_OK) status = simt_launch(call, &all, s->parts * s->tiles, SCAN_THREADS, params, size);
     return status;
 }
 
