@@ -91,6 +91,7 @@ static bool run_peers(const judge_options *o, judge_verdict *v, const char *case
     if (child == 0) become_peers(o, cases, pipes[1]);
     close(pipes[1]);
     if (child > 0) {
+        setpgid(child, child); /* here too: which of the two comes first is open */
         hear(pipes[0], o->timeout + 30 * v->trials, text, sizeof text);
         kill(-child, SIGKILL);
         waitpid(child, &status, 0);

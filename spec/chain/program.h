@@ -8,7 +8,8 @@
  * what it needs anew. All stores of elements come last of all steps, so that an output may be an input's very memory;
  * what is stored of the row is, before the last phase's elements. Without reductions there is one phase.
  *
- * Step by step all is f32: a step's result is rounded to it, and CHAIN_TO_BF16 and CHAIN_TO_F16 round further. */
+ * Step by step all is f32: a step's result is rounded to it, and CHAIN_TO_BF16 and CHAIN_TO_F16 round further. A kernel
+ * may keep a product that one sum or difference alone takes from being rounded by itself. */
 #ifndef TRINE_SPEC_CHAIN_PROGRAM_H
 #define TRINE_SPEC_CHAIN_PROGRAM_H
 
