@@ -6,5 +6,5 @@ set -eu
     -Dcuda=disabled -Dhip=disabled -Dtests=disabled -Dman=disabled -Dpeers=disabled >/dev/null
 ninja -C build-aarch64 --quiet
 build=build-aarch64
-qemu-aarch64 -L /usr/aarch64-linux-gnu -E LD_LIBRARY_PATH="$build/dispatch" "$build/tools/trine" check --seed 3 \
-    --budget "${DEV_AARCH64_BUDGET:-60}" --quiet
+qemu-aarch64 -L /usr/aarch64-linux-gnu -E LD_LIBRARY_PATH="$build/dispatch" "$build/tools/trine" check --isa all \
+    --seed 3 --budget "${DEV_AARCH64_BUDGET:-60}" --quiet

@@ -55,7 +55,7 @@ static bool add_contexts(runner *r, trine *lib, const char *isa, bool small) {
 }
 
 bool runner_open(runner *r) {
-    static const char *const levels[] = { "baseline", "v3", "v4", "v4_bf16", "amx" };
+    static const char *const levels[] = { "baseline", "v3", "v4", "v4_bf16", "amx", "v8_bf16" };
     const bool all = r->options->isa && strcmp(r->options->isa, "all") == 0;
     trine_options options = { .struct_size = sizeof options,
                               .backends = r->options->backends,
@@ -68,7 +68,7 @@ bool runner_open(runner *r) {
         options.isa = all ? levels[i % count] : r->options->isa;
         options.last_level_cache = small ? SMALL_CACHE : 0;
         const trine_status status = trine_open(&options, &lib);
-        /* A machine that is not x86-64 has fewer levels. */
+        /* The levels of another kind of processor. */
         if (all && status == TRINE_ERR_ARGUMENT) continue;
         if (status != TRINE_OK) return failed(r);
         if (!add_contexts(r, lib, options.isa, small)) return false;

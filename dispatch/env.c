@@ -13,7 +13,7 @@ const trine_env_entry trine_env_list[] = {
     { "TRINE_BACKENDS", "comma-separated list of the backends to load; the CPU is always loaded" },
     { "TRINE_CODE", "directory of the cache of device code that is compiled at run time; /dev/null for none" },
     { "TRINE_DEVICE", "the device that TRINE_BEST_DEVICE means, by name: cpu, cuda:0" },
-    { "TRINE_ISA", "highest CPU level to use: baseline, v3, v4, v4_bf16 or amx" },
+    { "TRINE_ISA", "highest CPU level to use: baseline, v3, v4, v4_bf16, amx or v8_bf16" },
     { "TRINE_KERNEL", "run only the kernel of this name" },
     { "TRINE_PATH", "colon-separated absolute directories searched first for modules; ignored in setuid programs" },
     { "TRINE_REPRODUCIBLE", "1: all queues have TRINE_QUEUE_REPRODUCIBLE" },

@@ -14,7 +14,7 @@ enum { SIZES = sizeof sizes / sizeof sizes[0], VALUES = 2 * SIZES };
 static float value(int i) { return i % 2 ? -sizes[i / 2] : sizes[i / 2]; }
 
 /* A level beyond the machine's is its highest; one that the library does not know is none. */
-static const char *const levels[] = { "baseline", "v3", "v4", "v4_bf16", "amx" };
+static const char *const levels[] = { "baseline", "v3", "v4", "v4_bf16", "amx", "v8_bf16" };
 
 static trine_queue *open_level(const char *level, trine **lib_out) {
     trine_queue *queue = NULL;

@@ -12,6 +12,9 @@
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 #include "cpu.h"
@@ -47,6 +50,13 @@ static const level levels[] = {
     { "v4", "x86-64-v4", has_v4 },       { "v4_bf16", "x86-64-v4+bf16", has_v4_bf16 },
     { "amx", "x86-64-v4+amx", has_amx },
 };
+#elif defined(__aarch64__)
+/* Dots of bf16 and of int8, as every core of Armv8.6 and some before it have. */
+static bool has_v8_bf16(void) {
+    return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0 &&
+           (getauxval(AT_HWCAP2) & (HWCAP2_BF16 | HWCAP2_I8MM)) == (HWCAP2_BF16 | HWCAP2_I8MM);
+}
+static const level levels[] = { { "baseline", "armv8-a", always }, { "v8_bf16", "armv8-a+bf16", has_v8_bf16 } };
 #else
 static const level levels[] = { { "baseline", "baseline", always } };
 #endif

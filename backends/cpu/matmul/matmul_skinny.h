@@ -64,7 +64,7 @@ INLINE void x_unpack(char *to, const skinny *s, int64_t batch, trine_dtype dtype
             const int64_t left = s->p.k - u * step, n = left < side * step ? left : side * step;
             char line[VB] = { 0 }, unpacked[VB];
             for (int64_t e = 0; e < n; e++) memcpy(line + e * size, from + e * s->x.along, (size_t)size);
-            unit_store(unpacked, unit_along(line, kind, dtype) ^ viset(kind == UNIT_I8 ? (int)0x80808080 : 0));
+            unit_store(unpacked, unit_along(line, kind, dtype) ^ viset(unit_unsigned(kind) ? (int)0x80808080 : 0));
             if (s->y.across)
                 for (int e = 0; e < side; e++)
                     memcpy(to + ((u + e) * s->few + i) * bytes, unpacked + e * bytes, (size_t)bytes);
@@ -118,7 +118,7 @@ INLINE void dots(char *sums, const char *x, const skinny *s, const char *y, int6
             const vi b = unit_along(from[j], kind, dtype);
 #pragma GCC unroll 4
             for (int i = 0; i < rows; i++) t[i][j] = sum_mac(t[i][j], unit_load(x + i * row), b, kind);
-            if (kind == UNIT_I8) offset[j] = sum_mac(offset[j], viset((int)0x80808080), b, kind);
+            if (unit_unsigned(kind)) offset[j] = sum_mac(offset[j], viset((int)0x80808080), b, kind);
             from[j] += step * size;
         }
         x += VB;
@@ -191,7 +191,7 @@ INLINE void across(char *sums, const char *x, const skinny *s, const char *y, in
 #pragma GCC unroll 4
             for (int i = 0; i < rows; i++)
                 t[i][j] = sum_mac(t[i][j], unit_broadcast(x + (e * s->few + i) * bytes, kind), b, kind);
-            if (kind == UNIT_I8) offset[j] = sum_mac(offset[j], viset((int)0x80808080), b, kind);
+            if (unit_unsigned(kind)) offset[j] = sum_mac(offset[j], viset((int)0x80808080), b, kind);
         }
     }
 #pragma GCC unroll 8

@@ -22,9 +22,8 @@ INLINE bool tile_amx(unit_kind kind) { return HAVE_TILES && (kind == UNIT_BF16 |
 INLINE int tile_rows(unit_kind kind) { return tile_amx(kind) ? 2 * AMX_SIDE : ROWS; }
 INLINE int tile_columns(unit_kind kind) { return tile_amx(kind) ? 2 * AMX_SIDE : VECTORS * unit_lanes(kind); }
 
-/* a is unsigned in UNIT_I8's dot: it is stored as a + 128, and b's panel ends with 128 times the sum of each lane, to
- * be taken off again. */
-INLINE bool tile_offset(unit_kind kind) { return kind == UNIT_I8 && !tile_amx(kind); }
+/* Does b's panel end with 128 times the sum of each lane, to be taken off again? */
+INLINE bool tile_offset(unit_kind kind) { return unit_unsigned(kind) && !tile_amx(kind); }
 
 /* Bytes of a panel of `lanes` lanes. */
 INLINE int64_t panel_bytes(int64_t units, int lanes, unit_kind kind) {

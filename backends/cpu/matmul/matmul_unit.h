@@ -7,17 +7,21 @@
 
 #include "backends/cpu/core/float8.h"
 
+#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+#include <arm_neon.h>
+#endif
+
 typedef enum unit_kind {
     UNIT_F32,  /* a float, from f32, f16, bf16 or float8 */
     UNIT_F64,  /* a double */
-    UNIT_BF16, /* two bf16, or two float8 as such, by AVX512_BF16 or AMX */
+    UNIT_BF16, /* two bf16, or two float8 as such, by AVX512_BF16, AMX or bfdot */
     UNIT_I16,  /* two int16, from i8: pmaddwd */
-    UNIT_I8    /* four i8, by AVX512_VNNI or AMX */
+    UNIT_I8    /* four i8, by AVX512_VNNI, AMX or sdot */
 } unit_kind;
 
 #if defined(__AMX_TILE__)
 enum { HAVE_DOTS = 1, HAVE_TILES = 1 };
-#elif defined(__AVX512BF16__)
+#elif defined(__AVX512BF16__) || defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
 enum { HAVE_DOTS = 1, HAVE_TILES = 0 };
 #else
 enum { HAVE_DOTS = 0, HAVE_TILES = 0 };
@@ -77,13 +81,29 @@ INLINE vi sum_vector(sum s, unit_kind kind) {
     return kind == UNIT_F64 ? (vi)s.d : kind == UNIT_F32 || kind == UNIT_BF16 ? (vi)s.f : (vi)s.i;
 }
 
-/* sum + a b in every lane. UNIT_I8: a is unsigned. bf16 dots round to nearest, and flush subnormals both ways. */
+/* AVX512_VNNI takes a's bytes without a sign: they are stored as a + 128, and 128 times the sum of b is taken off
+ * again. */
+INLINE bool unit_unsigned(unit_kind kind) {
+#if defined(__aarch64__)
+    (void)kind;
+    return false;
+#else
+    return kind == UNIT_I8;
+#endif
+}
+
+/* sum + a b in every lane. UNIT_I8: a is unsigned where unit_unsigned says so. bf16 dots flush subnormals both ways;
+ * AVX512_BF16 rounds to nearest. bfdot rounds to odd, off by up to twice as much, but once for the two products of a
+ * unit and once for their sum with s: k / 2 + 1 times 2 u, within the k + 4 of the bound. */
 INLINE sum sum_mac(sum s, vi a, vi b, unit_kind kind) {
     if (kind == UNIT_F32) return (sum){ .f = vfma((vf)a, (vf)b, s.f) };
     if (kind == UNIT_F64) return (sum){ .d = (vd)a * (vd)b + s.d };
 #if defined(__AVX512BF16__)
     if (kind == UNIT_BF16) return (sum){ .f = (vf)_mm512_dpbf16_ps((__m512)s.f, (__m512bh)a, (__m512bh)b) };
     return (sum){ .i = (vu)_mm512_dpbusd_epi32((__m512i)s.i, (__m512i)a, (__m512i)b) };
+#elif defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
+    if (kind == UNIT_BF16) return (sum){ .f = (vf)vbfdotq_f32((float32x4_t)s.f, (bfloat16x8_t)a, (bfloat16x8_t)b) };
+    return (sum){ .i = (vu)vdotq_s32((int32x4_t)s.i, (int8x16_t)a, (int8x16_t)b) };
 #elif defined(__AVX512BW__)
     return (sum){ .i = s.i + (vu)_mm512_madd_epi16((__m512i)a, (__m512i)b) };
 #elif defined(__AVX2__)
