@@ -175,11 +175,14 @@ static int64_t size_below(problem *p, bool set) {
     return set ? 0 : -1;
 }
 
+/* What cases cost at most, but where sizes are asked for. */
+static const double most_cost = 3e8;
+
 /* What a case may cost: seldom much. */
 static double choose_limit(problem *p, bool is_long) {
     if (p->kind != PROBLEM_DRAWN) return 1e6;
     if (is_long) return random_chance(&p->random, 4) ? 2e7 : 4e6;
-    return random_chance(&p->random, 60) ? 3e8 : random_chance(&p->random, 8) ? 4e7 : 4e6;
+    return random_chance(&p->random, 60) ? most_cost : random_chance(&p->random, 8) ? 4e7 : 4e6;
 }
 
 /* Where a text says which tensors are read and written: those are given that it reads, and none that it does not
@@ -198,38 +201,6 @@ static void give_what_texts_say(problem *p) {
     }
 }
 
-/* In one case of 24 a dimension is long, and the others must do with what it leaves of the limit: drawn together, long
- * ones are nearly always thrown away. Half of those, and one of four else, are bare: fast paths want no optional
- * tensor, or none of several. */
-static bool choose_sizes(problem *p, const trine_case *asked) {
-    const int symbol = p->kind == PROBLEM_DRAWN && random_chance(&p->random, 24) ? pick_long_symbol(p) : -1;
-    const double limit = choose_limit(p, symbol >= 0);
-    uint32_t optional = 0, required = 0;
-    for (int i = 0; i < p->plan->tensors; i++)
-        if (p->kind != PROBLEM_PART || !(problem_flags(p, i) & OPTIONAL) ||
-            !(fill_is(p->plan->tensor[i].spec, "offsets") || fill_is(p->plan->tensor[i].spec, "lengths")))
-            *(problem_flags(p, i) & OPTIONAL ? &optional : &required) |= 1u << i;
-    const bool all = p->kind == PROBLEM_PLAIN || (p->kind == PROBLEM_PART && !random_chance(&p->random, 2));
-    p->bare = p->kind == PROBLEM_DRAWN && random_chance(&p->random, symbol < 0 ? 4 : 2);
-    const int64_t size = symbol >= 0 ? long_size(p, symbol, p->bare ? required : required | optional, limit) : 0;
-    bool set = symbol >= 0;
-    for (int s = 0; s < p->plan->symbols && asked != NULL; s++) set |= asked->dim[s] >= 0;
-    for (int attempt = 0; attempt < 4000; attempt++) {
-        const bool wanted = attempt < 2000;
-        const uint32_t coins = (uint32_t)random_next(&p->random);
-        p->call.present = required | (optional & (wanted && all ? ~0u : wanted && p->bare ? 0 : coins));
-        choose_texts(p);
-        if (!(wanted && p->bare)) give_what_texts_say(p);
-        for (int s = 0; s < p->plan->symbols; s++) {
-            p->call.dim[s] = wanted && s == symbol ? size : pick_size(p, s, size_below(p, set));
-            if (asked != NULL && asked->dim[s] >= 0) p->call.dim[s] = asked->dim[s];
-        }
-        clear_unbound(p);
-        if (requirements_hold(p) && cost(p) <= limit) return true;
-    }
-    return false;
-}
-
 /* The smallest that .sizes lists, but 0. */
 static int64_t least_size(const problem *p, int symbol) {
     enum { MOST = 64 };
@@ -246,6 +217,52 @@ static void set_least(problem *p, const trine_case *asked) {
         p->call.dim[s] = asked != NULL && asked->dim[s] >= 0 ? asked->dim[s] : least_size(p, s);
 }
 
+static bool any_asked(const problem *p, const trine_case *asked) {
+    for (int s = 0; s < p->plan->symbols && asked != NULL; s++)
+        if (asked->dim[s] >= 0) return true;
+    return false;
+}
+
+/* What a case of these tensors costs that is as small as may be. */
+static double least_cost(problem *p, const trine_case *asked, uint32_t present) {
+    p->call.present = present;
+    set_least(p, asked);
+    return cost(p);
+}
+
+/* In one case of 24 a dimension is long, and the others must do with what it leaves of the limit: drawn together, long
+ * ones are nearly always thrown away. Half of those, and one of four else, are bare: fast paths want no optional
+ * tensor, or none of several. What is asked for is drawn unless it costs too much. */
+static bool choose_sizes(problem *p, const trine_case *asked) {
+    const int symbol = p->kind == PROBLEM_DRAWN && random_chance(&p->random, 24) ? pick_long_symbol(p) : -1;
+    const double limit = choose_limit(p, symbol >= 0);
+    uint32_t optional = 0, required = 0;
+    for (int i = 0; i < p->plan->tensors; i++)
+        if (p->kind != PROBLEM_PART || !(problem_flags(p, i) & OPTIONAL) ||
+            !(fill_is(p->plan->tensor[i].spec, "offsets") || fill_is(p->plan->tensor[i].spec, "lengths")))
+            *(problem_flags(p, i) & OPTIONAL ? &optional : &required) |= 1u << i;
+    const bool all = p->kind == PROBLEM_PLAIN || (p->kind == PROBLEM_PART && !random_chance(&p->random, 2));
+    p->bare = p->kind == PROBLEM_DRAWN && random_chance(&p->random, symbol < 0 ? 4 : 2);
+    const int64_t size = symbol >= 0 ? long_size(p, symbol, p->bare ? required : required | optional, limit) : 0;
+    const bool set = any_asked(p, asked);
+    const double least = set ? least_cost(p, asked, required | optional) : 0,
+                 most = least > most_cost ? limit : fmax(limit, 2 * least);
+    for (int attempt = 0; attempt < 4000; attempt++) {
+        const bool wanted = attempt < 2000;
+        const uint32_t coins = (uint32_t)random_next(&p->random);
+        p->call.present = required | (optional & (wanted && all ? ~0u : wanted && p->bare ? 0 : coins));
+        choose_texts(p);
+        if (!(wanted && p->bare)) give_what_texts_say(p);
+        for (int s = 0; s < p->plan->symbols; s++) {
+            p->call.dim[s] = wanted && s == symbol ? size : pick_size(p, s, size_below(p, set || symbol >= 0));
+            if (asked != NULL && asked->dim[s] >= 0) p->call.dim[s] = asked->dim[s];
+        }
+        clear_unbound(p);
+        if (requirements_hold(p) && cost(p) <= most) return true;
+    }
+    return false;
+}
+
 /* Has every dimension that is asked for a tensor that has it? */
 static bool all_bound(const problem *p, const trine_case *asked) {
     for (int s = 0; s < p->plan->symbols; s++)
@@ -253,18 +270,19 @@ static bool all_bound(const problem *p, const trine_case *asked) {
     return true;
 }
 
-/* Sizes beside those asked for, by turns as small as may be and drawn. */
+/* Sizes beside those asked for, by turns as small as may be and drawn. Where even the smallest cost much, that is worth
+ * it in one case of eight. */
 static bool choose_beside(problem *p, const trine_case *asked) {
     enum { ATTEMPTS = 2000 };
-    static const double ordinary = 4e6, most = 1e7;
+    static const double ordinary = 4e6, much = 1e7;
     uint32_t optional = 0, required = 0;
     for (int i = 0; i < p->plan->tensors; i++) *(problem_flags(p, i) & OPTIONAL ? &optional : &required) |= 1u << i;
-    p->call.present = required | optional;
-    set_least(p, asked);
-    const double least = cost(p), limit = 4 * least > ordinary ? 4 * least : ordinary;
+    const double least = least_cost(p, asked, required | optional),
+                 limit = least > much ? 2 * least : fmax(4 * least, ordinary);
     const bool small = random_chance(&p->random, 2);
     p->bare = random_chance(&p->random, 4);
-    for (int attempt = 0; least <= most && attempt < ATTEMPTS; attempt++) {
+    if (least > (random_chance(&p->random, 8) ? most_cost : much)) return false;
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         const uint32_t coins = (uint32_t)random_next(&p->random);
         p->call.present = required | (optional & (p->bare && attempt < ATTEMPTS / 2 ? 0 : coins));
         choose_texts(p);

@@ -122,6 +122,8 @@ double cell_wide_seconds(const trine_call *call, const cell_ask *ask, int64_t st
 void cell_wide_edges(trine_kernel_edges *edges, int units, int members) {
     trine_kernel_edge(edges, units, CELL_ROWS);
     for (int blocks = 1; blocks < MOST_BLOCKS; blocks *= 2) trine_kernel_edge(edges, units, blocks * CELL_ROWS);
+    for (int shares = 1; shares <= 2; shares++) /* of a warp; of wider heads blocks keep no more than a part */
+        trine_kernel_edge(edges, units, (int64_t)shares * CELL_WIDE_WARPS * 2 * CELL_ROWS);
     trine_kernel_edge(edges, members, CELL_ACROSS);
     trine_kernel_edge(edges, members, 2 * CELL_ACROSS);
 }
