@@ -95,4 +95,7 @@ void check_print_json(const check_report *report, const check_options *options, 
 /* Prints, for each op and device, the kernels that there are. False as check_run(). */
 bool check_list(const check_options *options, FILE *file, check_report *report_out);
 
+/* Says that the library has no such device, and why its backend was refused, if it was. */
+void check_no_device(const trine *lib, const char *device, char *text, size_t size);
+
 #endif

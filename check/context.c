@@ -24,6 +24,15 @@ static bool device_wanted(const char *wanted, const char *name) {
     return wanted == NULL || strcmp(wanted, name) == 0 || (strncmp(wanted, name, length) == 0 && name[length] == ':');
 }
 
+void check_no_device(const trine *lib, const char *device, char *text, size_t size) {
+    trine_backend_info_t b;
+    int used = snprintf(text, size, "no device \"%.64s\"", device);
+    for (int i = 0; i < trine_backend_count(lib); i++)
+        if (trine_backend_info(lib, i, &b) == TRINE_OK && b.refused && strcspn(device, ":") == strlen(b.name) &&
+            strncmp(device, b.name, strlen(b.name)) == 0 && used < (int)size)
+            used += snprintf(text + used, size - (size_t)used, ": %s: %s", b.path ? b.path : b.name, b.refused);
+}
+
 /* The devices of a library; of a second and later one, at another CPU level, only the CPU. With a cache that is taken
  * for small those that the host's caches are for. */
 static bool add_contexts(runner *r, trine *lib, const char *isa, bool small) {
@@ -62,6 +71,7 @@ bool runner_open(runner *r) {
                               .plugin_path = r->options->plugin_path,
                               .tune_file = "" };
     const size_t count = all ? sizeof levels / sizeof levels[0] : 1;
+    char missing[sizeof r->shared->report.error] = "";
     for (size_t i = 0; i < 2 * count; i++) {
         trine *lib;
         const bool small = i >= count;
@@ -71,12 +81,11 @@ bool runner_open(runner *r) {
         /* The levels of another kind of processor. */
         if (all && status == TRINE_ERR_ARGUMENT) continue;
         if (status != TRINE_OK) return failed(r);
+        check_no_device(lib, r->options->device ? r->options->device : "", missing, sizeof missing);
         if (!add_contexts(r, lib, options.isa, small)) return false;
     }
-    if (r->contexts > 0) return true;
-    snprintf(r->shared->report.error, sizeof r->shared->report.error, "there is no device \"%s\"",
-             r->options->device ? r->options->device : "");
-    return false;
+    if (r->contexts == 0) memcpy(r->shared->report.error, missing, sizeof missing);
+    return r->contexts > 0;
 }
 
 void runner_close(runner *r) {

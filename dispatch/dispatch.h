@@ -73,7 +73,7 @@ unsigned trine_error_count(void);
 
 /* env.c: an environment variable trine knows (documented in trine(7)); NULL if unset, empty or setuid. And a warning on
  * stderr, once per process, for each TRINE_* variable in the environment that is not in its list, with the nearest name
- * that is. trine_env_list: name and meaning, ended by NULL. */
+ * that is, and for each relative directory of TRINE_PATH. trine_env_list: name and meaning, ended by NULL. */
 const char *trine_env(const char *name);
 void trine_env_warn(void);
 typedef struct trine_env_entry {

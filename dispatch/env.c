@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The environment variables trine knows, and a warning for those that only look as if it did. */
+/* The environment variables trine knows, and warnings: of those that only look as if it did, and of directories that it
+ * does not search. */
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -72,7 +73,20 @@ static void warn_unknown(void) {
     }
 }
 
+static void warn_relative(void) {
+    const char *path = trine_env("TRINE_PATH");
+    for (const char *at = path ? path : ""; *at; at += strcspn(at, ":"), at += *at == ':')
+        if (*at != '/' && *at != ':')
+            fprintf(stderr, "trine: TRINE_PATH has %.*s, which is not an absolute directory: it is not searched\n",
+                    (int)strcspn(at, ":"), at);
+}
+
+static void warn(void) {
+    warn_unknown();
+    warn_relative();
+}
+
 void trine_env_warn(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, warn_unknown);
+    pthread_once(&once, warn);
 }

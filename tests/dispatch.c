@@ -684,6 +684,15 @@ Test(environment, misspelt) {
     cr_expect(strstr(output, "trine:") == NULL, "%s", output);
 }
 
+Test(environment, relative_path) {
+    probe("TRINE_PATH=here:/nowhere::../there:");
+    cr_expect(strstr(output, "trine: TRINE_PATH has here, which is not an absolute directory: it is not searched\n") &&
+                  strstr(output, "trine: TRINE_PATH has ../there, which is"),
+              "%s", output);
+    cr_expect(count_lines(output, "trine:") == 2, "once for each: %s", output);
+    cr_expect(strstr(output, "y=2 4 6 8\n") != NULL, "%s", output);
+}
+
 Test(environment, verbose) {
     probe("TRINE_VERBOSE=1 TRINE_ISA=baseline");
     cr_expect(strstr(output, "trine: cpu scale cpu_baseline X=f32 T=f32 p=1 q=1 r=1 n=4 alpha=2 ") != NULL, "%s",

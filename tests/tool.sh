@@ -213,6 +213,13 @@ expect "a conversion on the way in" 0 "^trine: x: double.npy has f64, converted 
 expect "a conversion on the way out" 0 "^y bf16 \[2, 2\] as f32 -> b.npy$" \
     "$trine" run scale --x x.npy --types T=bf16 --y b.npy
 expect "unknown device" 2 'no device "gpu"' "$trine" run scale --x x.npy --device gpu
+mkdir modules && echo nothing >modules/trine-none.so
+expect "why a device is missing" 2 'no device "none:0": .*/modules/trine-none.so: truncated: 8 bytes' \
+    env TRINE_PATH="$PWD/modules" "$trine" run scale --x x.npy --device none:0
+expect "why the suite has no device" 1 'no device "none:0": .*/modules/trine-none.so: truncated: 8 bytes' \
+    env TRINE_PATH="$PWD/modules" "$trine" check --op scale --device none:0
+expect "modules in a relative directory" 0 '^trine: TRINE_PATH has modules, which is not an absolute directory' \
+    env TRINE_PATH="$PWD:modules" "$trine" check --op scale --device cpu --cases 1
 expect "unknown level" 2 '"v9"' "$trine" run scale --x x.npy --isa v9
 expect "unknown kernel" 1 '"fastest"' "$trine" run scale --x x.npy --kernel fastest
 expect "no threads" 2 "from 1 to" "$trine" run scale --x x.npy --threads 0

@@ -2,6 +2,8 @@
 /* What the subcommands share: opening a queue. */
 #include "tool.h"
 
+#include "check/check.h"
+
 int target_open(target *t, const char *command) {
     const trine_options options = { .struct_size = sizeof options, .isa = t->isa };
     const trine_status opened = trine_open(&options, &t->lib);
@@ -16,11 +18,13 @@ int target_open(target *t, const char *command) {
         for (int i = 0; i < trine_device_count(t->lib) && count < 63; i++)
             if (trine_device_info(t->lib, i, &info) == TRINE_OK) names[count++] = info.name;
         names[count] = NULL;
+        char text[512];
         const char *near = nearest_name(t->device, names);
+        check_no_device(t->lib, t->device, text, sizeof text);
         if (near)
-            usage_error(command, "no device \"%s\"; did you mean \"%s\"?", t->device, near);
+            usage_error(command, "%s; did you mean \"%s\"?", text, near);
         else
-            usage_error(command, "no device \"%s\"; trine info lists them", t->device);
+            usage_error(command, "%s; trine info lists them", text);
         target_close(t);
         return 2;
     }
