@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
+#include <trine/ops.h>
 
 #include "spec/plan.h"
 
@@ -131,4 +132,39 @@ Test(reference, dropout) {
     for (int i = 0; i < 2; i++) cr_expect(abs(both[i] - 6250) < 350, "%d", both[i]);
     cr_expect(trine_dropout_threshold(0) == UINT64_C(1) << 32 && trine_dropout_scale(0.5f) == 2 &&
               trine_dropout_scale(0) == 1);
+}
+
+/* elman's gate of an infinite state: its value and magnitude. */
+static void multiply_by_infinity(double weight, double *product_out, double *magnitude_out) {
+    double r = weight, x = 0, h = INFINITY, y[3] = { 0 }, gates[3] = { 0 };
+    const trine_elman_args args = { .struct_size = sizeof args };
+    const trine_plan *plan = trine_plan_get(trine_op_find("elman"));
+    const struct {
+        const char *name;
+        double *value;
+    } tensors[] = { { "wx", &x }, { "r", &r }, { "h0", &h }, { "y", y }, { "gates", gates } };
+    int64_t dim[TRINE_MAX_SYMBOLS];
+    for (int i = 0; i < TRINE_MAX_SYMBOLS; i++) dim[i] = 1;
+    trine_ref ref = { .plan = plan, .args = &args, .dim = dim };
+    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
+        const int place = trine_plan_find_tensor(plan, tensors[i].name);
+        ref.value[place] = tensors[i].value;
+        if (tensors[i].value == y || tensors[i].value == gates)
+            ref.magnitude[place] = tensors[i].value + 1, ref.slack[place] = tensors[i].value + 2;
+    }
+    ref.plan->spec->reference(&ref);
+    *product_out = gates[0], *magnitude_out = gates[1];
+}
+
+/* Of an infinite state and a weight that may be taken for zero nothing is known; of others all is. */
+Test(reference, infinite_states) {
+    double product, magnitude;
+    multiply_by_infinity(0x1p-126, &product, &magnitude);
+    cr_expect(product == INFINITY && magnitude == 0, "%g %g", product, magnitude);
+    for (double weight = 0x1p-127; weight >= 0x1p-149; weight /= 2) {
+        multiply_by_infinity(-weight, &product, &magnitude);
+        cr_expect(magnitude == INFINITY, "%g: %g %g", weight, product, magnitude);
+    }
+    multiply_by_infinity(0, &product, &magnitude);
+    cr_expect(isnan(product) && magnitude == 0, "%g %g", product, magnitude);
 }

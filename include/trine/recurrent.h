@@ -53,6 +53,7 @@ typedef struct trine_lstm_args {
  *
  * Error bound: what roundings of f32 make of each step, carried through the recurrence: d + 4 of each product of r and
  * h, of sigmoid and tanh 12; spec/recurrent/cells.h. It grows with the steps as far as r lets errors grow.
+ * Inf times a subnormal may be anything.
  * Deterministic: the same bits on the same device for any number of threads.
  *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
@@ -102,7 +103,7 @@ typedef struct trine_lstm_backward_args {
  * Aliasing: no output may overlap another tensor.
  *
  * Error bound: as of the forward, of sums of |dz| |r| from each step to the next; of dr and dbias, as many roundings of
- * their terms as there are steps; spec/recurrent/cells.h.
+ * their terms as there are steps; spec/recurrent/cells.h. Inf times a subnormal may be anything.
  * Deterministic: the same bits on the same device for any number of threads.
  *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
@@ -148,6 +149,7 @@ typedef struct trine_gru_args {
  *
  * Error bound: what roundings of f32 make of each step, carried through the recurrence: d + 4 of each product of r and
  * h, of sigmoid and tanh 12; spec/recurrent/cells.h. It grows with the steps as far as r lets errors grow.
+ * Inf times a subnormal may be anything.
  * Deterministic: the same bits on the same device for any number of threads.
  *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
@@ -192,7 +194,7 @@ typedef struct trine_gru_backward_args {
  * Aliasing: no output may overlap another tensor.
  *
  * Error bound: as of the forward, of sums of |dz| |r| from each step to the next; of dr and dbias, as many roundings of
- * their terms as there are steps; spec/recurrent/cells.h.
+ * their terms as there are steps; spec/recurrent/cells.h. Inf times a subnormal may be anything.
  * Deterministic: the same bits on the same device for any number of threads.
  *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
@@ -250,6 +252,7 @@ typedef struct trine_slstm_args {
  *
  * Error bound: what roundings of f32 make of each step, carried through the recurrence: d + 4 of each product of r and
  * h, of sigmoid and tanh 12; spec/recurrent/cells.h. It grows with the steps as far as r lets errors grow.
+ * Inf times a subnormal may be anything.
  * Deterministic: the same bits on the same device for any number of threads.
  *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
@@ -299,7 +302,7 @@ typedef struct trine_slstm_backward_args {
  * Aliasing: no output may overlap another tensor.
  *
  * Error bound: as of the forward, of sums of |dz| |r| from each step to the next; of dr and dbias, as many roundings of
- * their terms as there are steps; spec/recurrent/cells.h.
+ * their terms as there are steps; spec/recurrent/cells.h. Inf times a subnormal may be anything.
  * Deterministic: the same bits on the same device for any number of threads.
  *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
@@ -340,6 +343,7 @@ typedef struct trine_elman_args {
  *
  * Error bound: what roundings of f32 make of each step, carried through the recurrence: d + 4 of each product of r and
  * h, of sigmoid and tanh 12; spec/recurrent/cells.h. It grows with the steps as far as r lets errors grow.
+ * Inf times a subnormal may be anything.
  * Deterministic: the same bits on the same device for any number of threads.
  *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
@@ -382,7 +386,7 @@ typedef struct trine_elman_backward_args {
  * Aliasing: no output may overlap another tensor.
  *
  * Error bound: as of the forward, of sums of |dz| |r| from each step to the next; of dr and dbias, as many roundings of
- * their terms as there are steps; spec/recurrent/cells.h.
+ * their terms as there are steps; spec/recurrent/cells.h. Inf times a subnormal may be anything.
  * Deterministic: the same bits on the same device for any number of threads.
  *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not

@@ -61,7 +61,8 @@ DEVICE void cell_split(float x, float y, uint32_t (&word)[CELL_PARTS]) {
 }
 
 /* A sum from those of its parts, which are get(i). Where the first is Inf or NaN it is what the formula gives, and
- * others may be another than that. */
+ * others may be another than that; but for Inf times a subnormal, whose first part may be 0: of that product the
+ * specification says nothing (near_times). */
 template <int SUMS, class Get> DEVICE float cell_total(Get get) {
     float rest = get(SUMS - 1);
 #pragma unroll
