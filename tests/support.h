@@ -83,6 +83,13 @@ static inline void clear_variables(void) {
     }
 }
 
+/* How often a text has these words. */
+static inline int count_lines(const char *text, const char *with) {
+    int count = 0;
+    for (const char *at = text; (at = strstr(at, with)) != NULL; at++) count++;
+    return count;
+}
+
 /* What a shell command prints on both streams, at most size-1 bytes; returns its exit status. */
 static inline int run_command(const char *command, char *output, size_t size) {
     clear_variables();
