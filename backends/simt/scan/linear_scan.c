@@ -19,20 +19,4 @@ static linear_scan_params params_of(const trine_call *call) {
     return p;
 }
 
-static size_t workspace(const trine_call *call) {
-    const linear_scan_params p = params_of(call);
-    return scan_workspace(&p.shape);
-}
-
-static trine_status launch(const trine_call *call) {
-    linear_scan_params p = params_of(call);
-    scan_place_carried(&p.shape, call->workspace);
-    return scan_launch(call, &p.shape, call->type[LINEAR_SCAN_TYPE_T], &p, sizeof p);
-}
-
-static void edges(const trine_call *call, trine_kernel_edges *edges) {
-    (void)call;
-    scan_edges(edges, LINEAR_SCAN_DIM_N, LINEAR_SCAN_DIM_T);
-}
-
-SIMT_KERNELS(linear_scan) = { { .name = SIMT_NAME, .workspace = workspace, .launch = launch, .edges = edges }, { 0 } };
+SCAN_KERNEL(linear_scan, LINEAR_SCAN);

@@ -9,14 +9,14 @@
 template <class T> struct linear_scan_terms {
     using Bits = typename T::bits;
     scan_line<Bits> x, g, next_x, next_g;
-    float h0;
+    float initial;
     bool alone; /* the first step has nothing before it */
 
     DEVICE linear_scan_terms(const linear_scan_params &p, const scan_task &a)
         : x(scan_line_of<T>(p.shape, a, p.x)), g(scan_line_of<T>(p.shape, a, p.g)) {
         const float *from = scan_state(a, p.h0);
         alone = from == nullptr;
-        h0 = from ? *from : 0.0f;
+        initial = from ? *from : 0.0f;
     }
     static DEVICE float get(Bits b) { return T::get(b); }
     DEVICE float gate(int64_t k) const { return alone && k == 0 ? 0.0f : T::get(g[k]); }
@@ -40,7 +40,7 @@ template <class T, int AHEAD> DEVICE void linear_scan(const linear_scan_params &
     Terms terms(p, a);
     auto y = scan_line_of<T>(p.shape, a, p.y).from(a.from);
     float *const last = scan_state(a, p.last);
-    float h = scan_start(p.shape, a, terms.h0);
+    float h = scan_start(p.shape, a, terms.initial);
     if (a.from < a.to) {
         h = fused(terms.gate(a.from), h, terms.term(a.from));
         y.next() = T::put(h);
@@ -53,18 +53,6 @@ template <class T, int AHEAD> DEVICE void linear_scan(const linear_scan_params &
             y.next() = T::put(h);
         });
     if (last && a.ends()) *last = a.astray ? not_a_number() : h;
-}
-
-template <class T> DEVICE void linear_scan_ends(const linear_scan_params &p) {
-    const scan_task a = scan_task_of(p.shape, false);
-    if (a.there && !a.room && a.from < a.to) scan_end(p.shape, a, linear_scan_terms<T>(p, a));
-}
-
-template <class T> DEVICE void linear_scan_starts(const linear_scan_params &p) {
-    const scan_task a = scan_task_of(p.shape, true);
-    if (!a.there) return;
-    const linear_scan_terms<T> terms(p, a);
-    scan_starts(p.shape, a, terms, terms.h0);
 }
 
 SCAN_ENTRIES(linear_scan, f32)

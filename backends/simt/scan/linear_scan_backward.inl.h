@@ -10,12 +10,12 @@ template <class T> struct linear_scan_backward_terms {
     using Bits = typename T::bits;
     scan_line<Bits> dy, g, next_dy, next_g;
     int64_t end;
-    float dlast, gate_of_last;
+    float initial, gate_of_last;
 
     DEVICE linear_scan_backward_terms(const linear_scan_backward_params &p, const scan_task &a)
         : dy(scan_line_of<T>(p.shape, a, p.dy)), g(scan_line_of<T>(p.shape, a, p.g)), end(a.steps - 1) {
         const float *from = scan_state(a, p.dlast);
-        dlast = from ? *from : 0.0f;
+        initial = from ? *from : 0.0f;
         gate_of_last = from ? 1.0f : 0.0f;
     }
     static DEVICE float get(Bits b) { return T::get(b); }
@@ -45,7 +45,7 @@ template <class T, int AHEAD> DEVICE void linear_scan_backward(const linear_scan
          dg = scan_line_of<T>(p.shape, a, p.dg).back(end - a.from);
     const float *const h0 = scan_state(a, p.h0);
     float *const dh0 = scan_state(a, p.dh0);
-    float dh = scan_start(p.shape, a, terms.dlast);
+    float dh = scan_start(p.shape, a, terms.initial);
     const auto put = [&](float of_gate) {
         dx.next() = T::put(dh);
         dg.next() = T::put(of_gate);
@@ -71,18 +71,6 @@ template <class T, int AHEAD> DEVICE void linear_scan_backward(const linear_scan
     if (!dh0) return;
     const float gate = a.steps > 0 ? T::get(terms.g[0]) : terms.gate_of_last;
     *dh0 = a.astray ? not_a_number() : gate * dh;
-}
-
-template <class T> DEVICE void linear_scan_backward_ends(const linear_scan_backward_params &p) {
-    const scan_task a = scan_task_of(p.shape, false);
-    if (a.there && !a.room && a.from < a.to) scan_end(p.shape, a, linear_scan_backward_terms<T>(p, a));
-}
-
-template <class T> DEVICE void linear_scan_backward_starts(const linear_scan_backward_params &p) {
-    const scan_task a = scan_task_of(p.shape, true);
-    if (!a.there) return;
-    const linear_scan_backward_terms<T> terms(p, a);
-    scan_starts(p.shape, a, terms, terms.dlast);
 }
 
 SCAN_ENTRIES(linear_scan_backward, f32)

@@ -25,8 +25,7 @@ typedef struct scan_shape {
     int64_t t, n, count; /* count: of sequences */
     int64_t tiles;       /* blocks of a chunk */
     bool reverse;
-    bool cut;      /* is time cut into chunks? */
-    int64_t chunk; /* steps of one; more than there are where time is not cut */
+    int64_t chunk; /* steps of one; more than there are where time is not cut into chunks */
     /* Chunks of a sequence, where these are of one length; those of packed ones are numbered from first / chunk + the
      * sequence's number on. parts: numbers in all, the room behind the last sequence included. */
     int64_t chunks, parts;

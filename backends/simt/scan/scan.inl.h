@@ -153,8 +153,8 @@ DEVICE int64_t scan_carried(const scan_shape &s, const scan_task &a, int64_t chu
     return (a.number + chunk) * s.n + a.channel;
 }
 
-/* What a chunk does to the state that it begins with. Terms has gate(k) and term(k), those of step k, and next_gate()
- * and next_term(), those of the steps from start(k) on. */
+/* What a chunk does to the state that it begins with. Terms has gate(k) and term(k), those of step k, next_gate() and
+ * next_term(), those of the steps from start(k) on, and `initial`, the state before the first step. */
 template <class Terms> DEVICE void scan_end(const scan_shape &s, const scan_task &a, Terms terms) {
     struct loaded {
         typename Terms::Bits gate, term;
@@ -176,13 +176,14 @@ template <class Terms> DEVICE void scan_end(const scan_shape &s, const scan_task
     s.end[at] = h;
 }
 
-/* The states that the chunks of a sequence begin with, the first with h. Where a gate is not finite a product of gates
+/* The states that the chunks of a sequence begin with. Where a gate is not finite a product of gates
  * says too little: 0 Inf is NaN, but the state that the gate multiplies need not be 0. The steps are taken then. */
-template <class Terms> DEVICE void scan_starts(const scan_shape &s, const scan_task &a, const Terms &terms, float h) {
+template <class Terms> DEVICE void scan_starts(const scan_shape &s, const scan_task &a, const Terms &terms) {
     struct effect {
         float m, end;
         int power;
     };
+    float h = terms.initial;
     const int64_t chunks = (a.steps + s.chunk - 1) / s.chunk;
     for (int64_t first = 0; first < chunks;) {
         const int64_t many = chunks - first < SCAN_STARTS ? chunks - first : (int64_t)SCAN_STARTS;
@@ -221,11 +222,21 @@ DEVICE float scan_start(const scan_shape &s, const scan_task &a, float h) {
     return a.chunk > 0 ? s.end[scan_carried(s, a, a.chunk)] : h;
 }
 
-/* The functions of an op, whose parameters are <op>_params: of whole sequences, and of chunks. */
+/* The same of all tasks. */
+template <class Terms, class Params> DEVICE void scan_all_ends(const Params &p) {
+    const scan_task a = scan_task_of(p.shape, false);
+    if (a.there && !a.room && a.from < a.to) scan_end(p.shape, a, Terms(p, a));
+}
+template <class Terms, class Params> DEVICE void scan_all_starts(const Params &p) {
+    const scan_task a = scan_task_of(p.shape, true);
+    if (a.there) scan_starts(p.shape, a, Terms(p, a));
+}
+
+/* The functions of an op, whose parameters are <op>_params, its terms <op>_terms: of whole sequences, and of chunks. */
 #define SCAN_ENTRIES(op, T) \
     ENTRY(op##_##T, SCAN_THREADS, op##_params) { op<T, SCAN_AHEAD>(p); } \
-    ENTRY(op##_ends_##T, SCAN_THREADS, op##_params) { op##_ends<T>(p); } \
-    ENTRY(op##_starts_##T, SCAN_THREADS, op##_params) { op##_starts<T>(p); } \
+    ENTRY(op##_ends_##T, SCAN_THREADS, op##_params) { scan_all_ends<op##_terms<T>>(p); } \
+    ENTRY(op##_starts_##T, SCAN_THREADS, op##_params) { scan_all_starts<op##_terms<T>>(p); } \
     ENTRY(op##_chunks_##T, SCAN_THREADS, op##_params) { op<T, SCAN_FEW_AHEAD>(p); }
 
 #endif
