@@ -15,16 +15,7 @@ CONV_FORWARD_MMA_OF(CONV2D)
       .self = &(const conv_sm90_choice){ tile, slices }, \
       .edges = conv2d_sm90_edges }
 
-SIMT_KERNELS(conv2d) = { CONV_FORWARD_DEPTHWISE,
-                         SM90("", 0, 0),
-                         CONV_FORWARD_MMA("", 0, 0),
-                         CONV_FORWARD_TILES,
-                         CONV_FORWARD_MMA_EACH,
-                         SM90("_128x64", 1, 1),
-                         SM90("_128x128", 2, 1),
-                         SM90("_128x192", 3, 1),
-                         SM90("_128x256", 4, 1),
-                         SM90("_192x128", 5, 1),
-                         SM90("_192x192", 6, 1),
-                         SM90("_128x64_sliced", 1, 3),
-                         { 0 } };
+SIMT_KERNELS(conv2d) = {
+    CONV_FORWARD_DEPTHWISE, SM90("", 0, 0), CONV_FORWARD_MMA("", 0, 0), CONV_FORWARD_TILES, CONV_FORWARD_MMA_EACH,
+    CONV_SM90_EACH(SM90),   { 0 }
+};

@@ -3,6 +3,7 @@
 #include "backends/simt/conv/conv2d_backward_host.h"
 #include "conv2d_backward_sm90_host.h"
 #include "conv_mma_host.h"
+#include "conv_sm90_host.h"
 
 /* Its ways, and what is chosen. */
 typedef struct mma_way {
@@ -115,11 +116,5 @@ SIMT_KERNELS(conv2d_backward) = { BACKWARD_DEPTHWISE,
                                   MMA("_64x64", 2, 1),
                                   MMA("_64x64_sliced", 2, 3),
                                   MMA("_128x128_sliced", 1, 2),
-                                  SM90("_128x64", 1, 1),
-                                  SM90("_128x128", 2, 1),
-                                  SM90("_128x192", 3, 1),
-                                  SM90("_128x256", 4, 1),
-                                  SM90("_192x128", 5, 1),
-                                  SM90("_192x192", 6, 1),
-                                  SM90("_128x64_sliced", 1, 3),
+                                  CONV_SM90_EACH(SM90),
                                   { 0 } };

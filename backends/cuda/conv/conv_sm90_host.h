@@ -19,6 +19,11 @@ typedef struct conv_sm90_tile {
 static const conv_sm90_tile conv_sm90_tiles[] = { CONV_SM90_SHAPES(CONV_SM90_TILE) };
 enum { CONV_SM90_TILES = sizeof conv_sm90_tiles / sizeof conv_sm90_tiles[0] };
 
+/* Each tile, and one with slices, for TRINE_KERNEL: KERNEL(name, number from 1 on, slices). */
+#define CONV_SM90_EACH(KERNEL) \
+    KERNEL("_128x64", 1, 1), KERNEL("_128x128", 2, 1), KERNEL("_128x192", 3, 1), KERNEL("_128x256", 4, 1), \
+        KERNEL("_192x128", 5, 1), KERNEL("_192x192", 6, 1), KERNEL("_128x64_sliced", 1, 3)
+
 /* What a kernel leaves to the prediction: 0 and 0, or the number of its tile from 1 on, and its slices. */
 typedef struct conv_sm90_choice {
     int tile, slices;

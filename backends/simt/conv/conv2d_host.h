@@ -16,22 +16,6 @@ static inline conv_call conv2d_call_of(const trine_call *call) {
                         { args->pad_top, args->pad_left }, { args->dilation_h, args->dilation_w } };
 }
 
-CONV_FORWARD(conv2d_call_of, CONV2D_WEIGHT, CONV2D_Y, CONV2D_BIAS)
-
-static inline void conv_forward_edges(const trine_call *call, trine_kernel_edges *edges) {
-    (void)call;
-    trine_kernel_edge(edges, CONV2D_DIM_K, CONV_FEW);
-    trine_kernel_edge(edges, CONV2D_DIM_K, CONV_TILE);
-    trine_kernel_edge(edges, CONV2D_DIM_CG, CONV_DEPTH);
-    trine_kernel_edge(edges, CONV2D_DIM_Q, CONV_TILE);
-}
-
-static inline void conv_forward_depthwise_edges(const trine_call *call, trine_kernel_edges *edges) {
-    (void)call;
-    trine_kernel_edge(edges, CONV2D_DIM_C, CONV_CHANNELS);
-    trine_kernel_edge(edges, CONV2D_DIM_R, CONV_WEIGHTS);
-    trine_kernel_edge(edges, CONV2D_DIM_Q, CONV_ROW);
-    trine_kernel_edge(edges, CONV2D_DIM_Q, CONV_ROW * CONV_TURNS * 32);
-}
+CONV_FORWARD(conv2d_call_of, CONV2D)
 
 #endif

@@ -189,20 +189,20 @@ static inline const char *conv_refuse_patches(const trine_tensor *weight) {
 
 static const conv_names conv_forward_names = { "few", NULL, "depthwise", "end" };
 
-/* Those of an op whose CALL_OF gives its conv_call, and whose tensors WEIGHT, Y and BIAS are. */
-#define CONV_FORWARD(CALL_OF, WEIGHT, Y, BIAS) \
+/* Those of an op whose CALL_OF gives its conv_call, and whose places begin with OP. */
+#define CONV_FORWARD(CALL_OF, OP) \
     static inline conv_params conv_forward_of(const trine_call *call) { \
         const conv_call c = CALL_OF(call); \
-        conv_params p = conv_params_of(&c, c.y, trine_call_given(call, BIAS)); \
+        conv_params p = conv_params_of(&c, c.y, trine_call_given(call, OP##_BIAS)); \
         conv_set_tiles(&p); \
         return p; \
     } \
     static inline const char *conv_forward_refuse(const trine_call *call) { \
-        return conv_refuse_patches(&call->tensor[WEIGHT]); \
+        return conv_refuse_patches(&call->tensor[OP##_WEIGHT]); \
     } \
     static inline size_t conv_forward_workspace(const trine_call *call) { \
         const conv_params p = conv_forward_of(call); \
-        return call->empty ? 0 : conv_sums_bytes(&p, call->tensor[Y].dtype); \
+        return call->empty ? 0 : conv_sums_bytes(&p, call->tensor[OP##_Y].dtype); \
     } \
     static inline trine_status conv_forward_launch(const trine_call *call) { \
         conv_params p = conv_forward_of(call); \
@@ -216,6 +216,20 @@ static const conv_names conv_forward_names = { "few", NULL, "depthwise", "end" }
     static inline trine_status conv_forward_depthwise_launch(const trine_call *call) { \
         conv_params p = conv_forward_of(call); \
         return conv_launch_depthwise(call, &p, &conv_forward_names); \
+    } \
+    static inline void conv_forward_edges(const trine_call *call, trine_kernel_edges *edges) { \
+        (void)call; \
+        trine_kernel_edge(edges, OP##_DIM_K, CONV_FEW); \
+        trine_kernel_edge(edges, OP##_DIM_K, CONV_TILE); \
+        trine_kernel_edge(edges, OP##_DIM_CG, CONV_DEPTH); \
+        trine_kernel_edge(edges, OP##_DIM_Q, CONV_TILE); \
+    } \
+    static inline void conv_forward_depthwise_edges(const trine_call *call, trine_kernel_edges *edges) { \
+        (void)call; \
+        trine_kernel_edge(edges, OP##_DIM_C, CONV_CHANNELS); \
+        trine_kernel_edge(edges, OP##_DIM_R, CONV_WEIGHTS); \
+        trine_kernel_edge(edges, OP##_DIM_Q, CONV_ROW); \
+        trine_kernel_edge(edges, OP##_DIM_Q, CONV_ROW *CONV_TURNS * 32); \
     }
 
 #define CONV_FORWARD_DEPTHWISE \
