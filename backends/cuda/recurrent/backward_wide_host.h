@@ -24,12 +24,6 @@ static cell_ask wide_ask(const trine_call *call) {
                        .sends = true };
 }
 
-static const char *refuse_wide(const trine_call *call) {
-    const cell_ask ask = wide_ask(call);
-    cell_wide w;
-    return cell_wide_of(call, &ask, &w);
-}
-
 /* Bytes of gates' gradients and of h before them, whose rows come first in the workspace. */
 static int64_t rows_wide(const trine_call *call) {
     enum { ALIGN = 16 };
@@ -58,21 +52,10 @@ static trine_status launch_wide(const trine_call *call) {
     return simt_launch(call, &weights, ask.h * CELL_SAVED * p.cell.tiles * p.cell.tiles, SIMT_THREADS, &p, sizeof p);
 }
 
-static double seconds_wide(const trine_call *call) {
-    const cell_ask ask = wide_ask(call);
-    return cell_wide_seconds(call, &ask, CELL_DIM(T));
-}
-
 static void edges_wide(const trine_call *call, trine_kernel_edges *edges) {
     (void)call;
     cell_wide_edges(edges, CELL_PLACE(DIM_D), CELL_PLACE(DIM_B));
     trine_kernel_edge(edges, CELL_PLACE(DIM_D), CELL_WEIGHTS_TILE);
 }
 
-#define CELL_WIDE_KERNEL \
-    { .name = SIMT_NAME "_wide", \
-      .refuse = refuse_wide, \
-      .workspace = workspace_wide, \
-      .launch = launch_wide, \
-      .seconds = seconds_wide, \
-      .edges = edges_wide }
+#include "kernel_wide_host.h"

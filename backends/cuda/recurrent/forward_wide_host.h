@@ -23,12 +23,6 @@ static cell_ask wide_ask(const trine_call *call) {
                        .bytes = wide_bytes };
 }
 
-static const char *refuse_wide(const trine_call *call) {
-    const cell_ask ask = wide_ask(call);
-    cell_wide w;
-    return cell_wide_of(call, &ask, &w);
-}
-
 static size_t workspace_wide(const trine_call *call) {
     const cell_ask ask = wide_ask(call);
     cell_wide w;
@@ -45,20 +39,9 @@ static trine_status launch_wide(const trine_call *call) {
     return status == TRINE_OK ? cell_wide_launch(call, &ask, &p.wide, p.cell.cu != NULL, &p, sizeof p) : status;
 }
 
-static double seconds_wide(const trine_call *call) {
-    const cell_ask ask = wide_ask(call);
-    return cell_wide_seconds(call, &ask, CELL_DIM(T));
-}
-
 static void edges_wide(const trine_call *call, trine_kernel_edges *edges) {
     (void)call;
     cell_wide_edges(edges, CELL_PLACE(DIM_D), CELL_PLACE(DIM_B));
 }
 
-#define CELL_WIDE_KERNEL \
-    { .name = SIMT_NAME "_wide", \
-      .refuse = refuse_wide, \
-      .workspace = workspace_wide, \
-      .launch = launch_wide, \
-      .seconds = seconds_wide, \
-      .edges = edges_wide }
+#include "kernel_wide_host.h"
