@@ -102,22 +102,34 @@ static double symmetric_product_seconds(const trine_call *call) {
 enum { PRODUCT, TILES };
 static const trine_kernel ways[] = { [PRODUCT] = WAY("_product", symmetric_product), [TILES] = WAY("_tiles", tiles) };
 
-/* The tiles below the diagonal, where these fill the device; else the whole product. */
-static const trine_kernel *way_of(const trine_call *call) {
-    const bool by_tiles = tiles_refuse(call) == NULL, by_product = symmetric_product_refuse(call) == NULL;
-    return &ways[by_product && (!by_tiles || symmetric_product_seconds(call) < tiles_seconds(call)) ? PRODUCT : TILES];
+/* The tiles below the diagonal, where these fill the device; else the whole product, and its workspace. matmul is asked
+ * for that once, and not where it would lose. */
+static const trine_kernel *way_of(const trine_call *call, size_t *bytes_out) {
+    const bool by_tiles = tiles_refuse(call) == NULL;
+    *bytes_out = 0;
+    if (by_tiles && symmetric_product_seconds(call) >= tiles_seconds(call)) return &ways[TILES];
+    if (symmetric_product_needs(call, bytes_out) == TRINE_OK) return &ways[PRODUCT];
+    *bytes_out = 0;
+    return &ways[TILES];
 }
 
 static const char *best_refuse(const trine_call *call) {
-    const trine_kernel *way = way_of(call);
-    return way->refuse(call);
+    size_t bytes;
+    return way_of(call, &bytes) == &ways[PRODUCT] ? NULL : tiles_refuse(call);
 }
 static size_t best_workspace(const trine_call *call) {
-    const trine_kernel *way = way_of(call);
-    return way->workspace(call);
+    size_t bytes;
+    way_of(call, &bytes);
+    return bytes;
 }
-static trine_status best_launch(const trine_call *call) { return way_of(call)->launch(call); }
-static double best_seconds(const trine_call *call) { return way_of(call)->seconds(call); }
+static trine_status best_launch(const trine_call *call) {
+    size_t bytes;
+    return way_of(call, &bytes)->launch(call);
+}
+static double best_seconds(const trine_call *call) {
+    size_t bytes;
+    return way_of(call, &bytes)->seconds(call);
+}
 static void best_edges(const trine_call *call, trine_kernel_edges *edges_out) {
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) ways[i].edges(call, edges_out);
 }
