@@ -250,6 +250,27 @@ static bool same_shapes(const void *chip) {
     return true;
 }
 
+/* How many clusters a device holds is asked once, also where it holds none, as four SMs none of eight blocks. */
+static bool asks_once(const void *context) {
+    enum { ENOUGH = 1 << 20, COLUMNS = 33 << 10 };
+    (void)context;
+    trine_queue *queue;
+    setenv("STUB_CHIP", "sm_90a", 1);
+    setenv("STUB_UNITS", "4", 1);
+    stub_settings *stub = load_stub();
+    trine *lib = stub != NULL ? open_library() : NULL;
+    if (lib == NULL || trine_queue_open(lib, 1, NULL, &queue) != TRINE_OK) return false;
+    int asked[2];
+    stub->fail = STRING(cuOccupancyMaxActiveClusters);
+    for (int i = 0; i < 2; i++) {
+        stub->after = ENOUGH;
+        if (!run_gradients(queue, TRINE_F32, COLUMNS, 0)) return false;
+        asked[i] = ENOUGH - stub->after;
+    }
+    if (asked[0] == 0 || asked[1] > 0) fprintf(stderr, "asked %d times and %d times\n", asked[0], asked[1]);
+    return asked[0] > 0 && asked[1] == 0;
+}
+
 enum { NORM_ROWS = 7, NORM_MOST = 2568, NORM_BYTES = NORM_ROWS * NORM_MOST * 4 };
 
 /* What the norms and their gradients make of a matrix that begins so many elements behind what is allocated: y, and dx
@@ -357,6 +378,7 @@ int main(void) {
     tap(alone(sticky, NULL), "a sticky error");
     tap(alone(same_shapes, "sm_80"), "where rows begin does not change what launches are like on an A100");
     tap(alone(same_shapes, "sm_90a"), "where rows begin does not change what launches are like on an H200");
+    tap(alone(asks_once, NULL), "how many clusters a device holds is asked once");
     tap(alone(same_bits, NULL), "where rows begin does not change the bits of norms and their gradients");
     tap(alone(needs_nothing, TEST_MODULE), "the module needs no library of CUDA");
     return tap_end();

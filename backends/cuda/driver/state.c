@@ -167,8 +167,9 @@ trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launc
     cuda_queue *queue = call->queue;
     _Atomic int *const known = &(queue->units < d->units ? queue->clusters : d->clusters)[launch->cluster];
     const bool fills = 2 * launch->shared > d->shared;
-    *clusters_out = fills ? *known : 0;
-    if (*clusters_out > 0) return TRINE_OK;
+    const int asked = fills ? *known : 0;
+    *clusters_out = asked > 0 ? asked - 1 : 0;
+    if (asked > 0) return TRINE_OK;
     trine_status status = cuda_enter(d, &scope);
     if (status != TRINE_OK) return status;
     status = find_function(d, call, launch, &code);
@@ -177,7 +178,7 @@ trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launc
         const CUlaunchConfig config = config_of(d, launch, attributes, queue->units < d->units ? queue->stream : NULL);
         status = CUDA_CALL(d->driver, OccupancyMaxActiveClusters, clusters_out, code, &config);
     }
-    if (status == TRINE_OK && fills) *known = *clusters_out;
+    if (status == TRINE_OK && fills) *known = *clusters_out + 1;
     cuda_leave(d, scope);
     return status;
 }

@@ -15,7 +15,7 @@ enum { CUDA_MAX_DEVICES = 16, CUDA_MARKS = 64, CUDA_MOST_CLUSTER = 8 /* of any d
 /* The code of an op: what all architectures have, and what is for sm_90a alone. */
 typedef enum cuda_part { CUDA_COMMON, CUDA_HOPPER, CUDA_PARTS } cuda_part;
 
-/* Clusters of so many blocks, each of which fills an SM, that are held at once; 0: not asked yet. */
+/* One more than the clusters of so many blocks, each of which fills an SM, that are held at once; 0: not asked yet. */
 typedef _Atomic int cuda_clusters[SIMT_RING_WIDE + 1];
 
 typedef struct cuda_device {
