@@ -98,6 +98,28 @@ Test(chain, reads_as_it_says) {
     for (int i = 0; i < N; i++) cr_expect(y[i] == -2 * x[i]);
 }
 
+/* One tensor of f64 makes all f64: numbers too, and what is beyond f32. */
+Test(chain, is_wide_where_a_tensor_is) {
+    double wide[N] = { 0x1p-60, 1 + 0x1p-40, -3, 1e300, 0 }, result[N], sum[1];
+    const trine_tensor tx = trine_tensor_1d(x, TRINE_F32, N), tw = trine_tensor_1d(wide, TRINE_F64, N),
+                       tr = trine_tensor_1d(result, TRINE_F64, N), ty = trine_tensor_1d(y, TRINE_F32, N),
+                       ts = { sum, TRINE_F64, 0, { 0 }, { 0 } };
+    assert_ok(trine_chain(
+        queue, &(trine_chain_args){ TRINE_ARGS(chain), .x0 = &tw, .y0 = &tr, .program = "y0 = x0 * 0.1 + 1e-99" }));
+    for (int i = 0; i < N; i++) cr_expect(fabs(result[i] - (wide[i] * 0.1 + 1e-99)) <= 0x1p-52 * fabs(wide[i]));
+    assert_ok(trine_chain(
+        queue, &(trine_chain_args){ TRINE_ARGS(chain), .x0 = &tx, .x1 = &tw, .y0 = &ty, .program = "y0 = x1 - x0" }));
+    cr_expect(y[0] == -1 && y[1] == (float)(wide[1] - 2) && y[3] == INFINITY);
+    assert_ok(trine_chain(queue, &(trine_chain_args){ TRINE_ARGS(chain), .x0 = &tx, .y0 = &ty, .r0 = &ts,
+                                                      .program = "y0 = x0; r0 = sum_row(x0) + 0.1" }));
+    cr_expect(sum[0] == 15 + 0.1);
+    assert_ok(
+        trine_chain(queue, &(trine_chain_args){ TRINE_ARGS(chain), .x0 = &tw, .y0 = &tr, .program = "y0 = f32(x0)" }));
+    cr_expect(result[0] == 0x1p-60 && result[1] == 1 && result[3] == INFINITY);
+    expect_message(run("y0 = x0 * 1e99"), TRINE_ERR_ARGUMENT,
+                   "chain: program: at character 11: not a finite decimal number");
+}
+
 /* A row's outputs lie anywhere, and rows without elements have them too. */
 Test(chain, has_outputs_of_rows) {
     float sum[2 * N], most[N];

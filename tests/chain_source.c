@@ -91,7 +91,7 @@ static void add_expression(line *l, int depth, bool rows) {
 }
 
 /* A program that fits. */
-static void draw_program(chain_program *program_out) {
+static void draw_program(bool wide, chain_program *program_out) {
     line l;
     chain_graph graph;
     do {
@@ -106,16 +106,17 @@ static void draw_program(chain_program *program_out) {
             add_expression(&l, 1, false);
             add(&l, ")");
         }
-    } while (!trine_chain_parse(l.text, &graph, NULL, 0) || !trine_chain_compile(&graph, program_out, NULL, 0));
+    } while (!trine_chain_parse(l.text, wide, &graph, NULL, 0) || !trine_chain_compile(&graph, program_out, NULL, 0));
 }
 
 static void draw_layout(const chain_program *program, chain_layout *l) {
     static const uint16_t types[] = { TRINE_F32, TRINE_BF16, TRINE_F16, TRINE_I8, TRINE_U8, TRINE_I32 };
+    static const uint16_t wide_types[] = { TRINE_F64, TRINE_F32, TRINE_I32 };
     static const uint16_t groups[] = { 8, 32, 64, 128, 512 };
     memset(l, 0, sizeof *l);
     const uint32_t set = (uint32_t)program->inputs | (uint32_t)program->outputs << CHAIN_INPUTS;
     l->outer = (uint8_t)below(CHAIN_AROUND + 1);
-    l->length = (uint8_t)(!chain_by_rows(program) && below(3) == 0 ? 1 : below(2) ? 4 : 8);
+    l->length = (uint8_t)(!chain_by_rows(program) && below(3) == 0 ? 1 : (below(2) ? 4 : 8) / (program->wide ? 2 : 1));
     l->units = (uint8_t)(1 << below(program->steps > 24 ? 2 : 3));
     l->vectors = (uint8_t)(1 << below(program->steps > 40 ? 1 : 3));
     l->whole = below(2);
@@ -126,7 +127,7 @@ static void draw_layout(const chain_program *program, chain_layout *l) {
     for (int t = 0; t < CHAIN_VIEWS; t++) {
         if (!(set >> t & 1) || (t >= CHAIN_INPUTS && below(8) == 0)) continue;
         const bool of_row = t >= CHAIN_ROW_VIEWS;
-        l->type[t] = types[of_row ? 0 : below(t == 0 ? 6 : 3)];
+        l->type[t] = program->wide ? wide_types[below(t == 0 ? 3 : 2)] : types[of_row ? 0 : below(t == 0 ? 6 : 3)];
         l->place[t] = of_row || (t < CHAIN_INPUTS && below(4) == 0) ? CHAIN_STILL : CHAIN_ALONG;
     }
 }
@@ -205,8 +206,9 @@ int main(void) {
         chain_program program;
         chain_layout layout;
         if (i >= TEXTS)
-            draw_program(&program);
-        else if (!trine_chain_parse(texts[i], &graph, NULL, 0) || !trine_chain_compile(&graph, &program, NULL, 0)) {
+            draw_program(i % 2, &program);
+        else if (!trine_chain_parse(texts[i], i % 2, &graph, NULL, 0) ||
+                 !trine_chain_compile(&graph, &program, NULL, 0)) {
             tap(false, "\"%s\" is a program", texts[i]);
             continue;
         }
@@ -214,8 +216,8 @@ int main(void) {
         const size_t length = chain_source(&program, &layout, source, sizeof source);
         keep(source, i);
         const char *arch = archs[i % ARCHS];
-        tap(length < sizeof source && compiles(source, arch), "program %d for %s: %d steps, %d phases, group %d", i,
-            arch, program.steps, program.phases, layout.group);
+        tap(length < sizeof source && compiles(source, arch), "program %d of %s for %s: %d steps, %d phases, group %d",
+            i, program.wide ? "f64" : "f32", arch, program.steps, program.phases, layout.group);
     }
     return tap_end();
 }

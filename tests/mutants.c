@@ -132,7 +132,7 @@ Test(mutants, references_pass) {
 }
 
 /* What is wrong in an op's own way, as a misreading or a slip of its author would be. */
-Test(mutants, family_mutants_are_caught, .timeout = 600) {
+Test(mutants, family_mutants_are_caught, .timeout = 1200) {
     int caught = 0, all = 0;
     for (const mutant *const *family = mutant_families; *family; family++)
         for (const mutant *m = *family; m->op; m++) {

@@ -62,12 +62,14 @@ typedef struct trine_chain_args {
  * r1.
  * Types: x0 is f32, bf16, f16, i8, u8 or i32, x1 f32, bf16 or f16, x2 to x7 f32, bf16 or f16, all the same, y0 to y3
  * likewise, r0 and r1 f32. All is computed in f32, to which i32 is rounded; a result is rounded to the output's type.
+ * If one of the tensors is f64, all is computed in f64, and the program's numbers are f64: x0 is then f64, f32 or i32,
+ * the others f64 or f32, x2 to x7 all the same, y0 to y3 likewise, and r0 and r1.
  * Aliasing: an output may be one of x0 to x3, the very same view. All other overlap with an output is an error.
  *
  * Error bound: composed. Each step has one of its own, 2^-24 of a sum or product, 2^-23 of a quotient or square root,
  * 4, 8 or 11 times 2^-24 of what functions give, more where results are subnormal; what its operands are off by goes
  * through it besides, and through comparisons as either outcome; spec/chain/errors.h. Sums over a row are off by min(n,
- * 256) + n/1024 + 16 times 2^-24 of the sum of absolute values.
+ * 256) + n/1024 + 16 times 2^-24 of the sum of absolute values. In f64 2^-53 takes the place of 2^-24.
  * Deterministic: the same bits for any number of threads.
  *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL, or one that the program reads; an output that it does not set;

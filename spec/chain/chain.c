@@ -3,22 +3,36 @@
 #include <trine/chain.h>
 
 #include "compiler.h"
-#include "errors.h"
 #include "memo.h"
 #include "parser.h"
-#include "spec/plan.h"
+#include "shape.h"
+
+#define REAL double
+#define WIDE false
+#define OWN 0x1p-53
+#define ROUNDOFF 0x1p-24
+#define FLUSHED 0x1p-126
+#define SUBNORMAL 0x1p-150
+#define MOST 0x1.fffffep127
+#include "reference.h"
 
 #define ARGS trine_chain_args
-
-/* The tensors' places: x0 and on, y0 and on behind them, then r0 and on. */
-#define INPUT(i) (i)
-#define OUTPUT(i) (CHAIN_INPUTS + (i))
+#define SHAPE "[p] [q] [r] n"
 
 static void tell(const chain_program *p, char *text, size_t size) {
     trine_snprintf(text, size,
-                   "program: %d pass%s over %s; steps: %d; registers of an element: %d; values of a row: %d", p->phases,
-                   p->phases == 1 ? "" : "es", p->phases == 1 ? "memory" : "each row, the first from memory", p->steps,
-                   p->registers, p->row_values);
+                   "program: %d pass%s over %s; steps: %d; registers of an element: %d; values of a row: %d%s",
+                   p->phases, p->phases == 1 ? "" : "es", p->phases == 1 ? "memory" : "each row, the first from memory",
+                   p->steps, p->registers, p->row_values, p->wide ? "; in f64" : "");
+}
+
+/* Tensors may be without their views yet, where a case is drawn. */
+static bool is_wide(const ARGS *a, uint32_t present) {
+    const trine_tensor *const tensor[CHAIN_TENSORS] = { a->x0, a->x1, a->x2, a->x3, a->x4, a->x5, a->x6,
+                                                        a->x7, a->y0, a->y1, a->y2, a->y3, a->r0, a->r1 };
+    for (int i = 0; i < CHAIN_TENSORS; i++)
+        if (present >> i & 1 && tensor[i] != NULL && tensor[i]->dtype == TRINE_F64) return true;
+    return false;
 }
 
 static bool check(const void *args, uint32_t present, char *text, size_t size) {
@@ -28,14 +42,15 @@ static bool check(const void *args, uint32_t present, char *text, size_t size) {
     const size_t used = size < sizeof name ? 0 : sizeof name - 1;
     if (used > 0) memcpy(text, name, used + 1);
     char *error = used > 0 ? text + used : NULL;
-    if (!trine_chain_program_of(source, &program, error, used > 0 ? size - used : 0)) return false;
+    if (!trine_chain_program_of(source, is_wide(args, present), &program, error, used > 0 ? size - used : 0))
+        return false;
     for (int i = 0; i < CHAIN_INPUTS; i++)
-        if ((program.inputs >> i & 1) && !(present >> INPUT(i) & 1)) {
+        if ((program.inputs >> i & 1) && !(present >> CHAIN_INPUT(i) & 1)) {
             if (size > 0) trine_snprintf(text, size, "program: it reads x%d, which is NULL", i);
             return false;
         }
     for (int i = 0; i < CHAIN_OUTPUTS + CHAIN_ROW_OUTPUTS; i++)
-        if (!(program.outputs >> i & 1) && (present >> OUTPUT(i) & 1)) {
+        if (!(program.outputs >> i & 1) && (present >> CHAIN_OUTPUT(i) & 1)) {
             const bool row = i >= CHAIN_OUTPUTS;
             if (size > 0)
                 trine_snprintf(text, size, "program: it does not set %c%d, which is given", row ? 'r' : 'y',
@@ -46,97 +61,14 @@ static bool check(const void *args, uint32_t present, char *text, size_t size) {
     return true;
 }
 
-/* What the reference walks over: a row, phase by phase, as the program's steps do, but by the graph. */
-typedef struct walk {
-    const trine_ref *ref;
-    const chain_graph *graph;
-    double n;
-    chain_real value[CHAIN_NODES]; /* those of the row stay from phase to phase */
-} walk;
-
-/* Inputs are read exactly, but of i32 what f32 does not have. */
-static chain_real input_at(const walk *w, int input, int64_t element) {
-    const double x = w->ref->value[INPUT(input)][element];
-    const bool wide = trine_plan_dtype(w->ref->plan, INPUT(input), w->ref->type) == TRINE_I32;
-    return (chain_real){ x, wide && fabs(x) > 0x1p24 ? U * fabs(x) : 0 };
-}
-
-static void evaluate(walk *w, int i, int64_t element) {
-    const chain_node *n = &w->graph->node[i];
-    const chain_real a = w->value[n->a], b = w->value[n->b], c = w->value[n->c];
-    chain_real *y = &w->value[i];
-    switch (n->op) {
-    case CHAIN_NUMBER: *y = (chain_real){ n->number, 0 }; break;
-    case CHAIN_LOAD: *y = input_at(w, n->a, element); break;
-    case CHAIN_ADD:
-    case CHAIN_SUB:
-    case CHAIN_MUL:
-    case CHAIN_DIV:
-    case CHAIN_MIN:
-    case CHAIN_MAX: *y = real_arithmetic(n->op, a, b); break;
-    case CHAIN_LT:
-    case CHAIN_LE:
-    case CHAIN_EQ:
-    case CHAIN_NE: *y = real_compare(n->op, a, b); break;
-    case CHAIN_FMA: *y = real_fused(a, b, c); break;
-    case CHAIN_SELECT: *y = real_select(a, b, c); break;
-    /* the length rounded, and a division */
-    case CHAIN_OVER_N: *y = real_rounded(real_arithmetic(CHAIN_DIV, a, (chain_real){ w->n, 0 }), 1, 0); break;
-    default: *y = real_function(n->op, a);
-    }
-}
-
-/* Outputs first .. end-1, which have the element. */
-static void store(const walk *w, int first, int end, int64_t element) {
-    for (int i = first; i < end; i++) {
-        if (w->graph->output[i] < 0 || w->ref->value[OUTPUT(i)] == NULL) continue;
-        const chain_real y = w->value[w->graph->output[i]];
-        w->ref->value[OUTPUT(i)][element] = y.v;
-        w->ref->magnitude[OUTPUT(i)][element] = real_known(y) ? y.off / U : INFINITY;
-    }
-}
-
-/* A phase over the row that begins at `first`: values of the row before it, then those of each element that can be had,
- * then what they reduce to. */
-static void phase_of(walk *w, int phase, bool last, int64_t first, int64_t n) {
-    const chain_graph *g = w->graph;
-    chain_reduction reduction[CHAIN_NODES];
-    for (int i = 0; i < g->count; i++) {
-        if (g->node[i].row && !chain_reduces(g->node[i].op) && g->node[i].phase == phase) evaluate(w, i, 0);
-        reduction[i] = chain_nothing;
-    }
-    for (int64_t j = first; j < first + n; j++) {
-        for (int i = 0; i < g->count; i++) {
-            const chain_node *node = &g->node[i];
-            if (!node->row && node->phase <= phase) evaluate(w, i, j);
-            if (chain_reduces(node->op) && node->phase == phase + 1)
-                real_reduce(&reduction[i], w->value[node->a], node->op == CHAIN_MIN_ROW);
-        }
-        if (last) store(w, 0, CHAIN_OUTPUTS, j);
-    }
-    for (int i = 0; i < g->count; i++) {
-        const chain_node *node = &g->node[i];
-        if (!chain_reduces(node->op) || node->phase != phase + 1) continue;
-        w->value[i] = node->op == CHAIN_SUM_ROW ? real_sum_of(&reduction[i], w->n)
-                                                : real_most_of(&reduction[i], node->op == CHAIN_MIN_ROW);
-    }
-}
-
-/* Bound: errors.h, step by step. What that says is the magnitude, in unit roundoffs, with a coefficient of 1. It is
- * infinite where nothing is known, as is one beyond the largest of f32: what is off by 2^104 or more. */
+/* By the graph, the values of f32 in float64, those of f64 in long double. */
 static void reference(trine_ref *ref) {
-    const ARGS *args = ref->args;
-    const int64_t rows = ref->dim[0] * ref->dim[1] * ref->dim[2], n = ref->dim[3];
-    chain_graph graph;
-    int phases = 1;
-    if (!trine_chain_parse(args->program, &graph, NULL, 0)) return;
-    for (int i = 0; i < graph.count; i++)
-        if (graph.node[i].phase >= phases) phases = graph.node[i].phase + 1;
-    walk w = { .ref = ref, .graph = &graph, .n = (double)n };
-    for (int64_t row = 0; row < rows; row++) {
-        for (int k = 0; k < phases; k++) phase_of(&w, k, k == phases - 1, row * n, n);
-        store(&w, CHAIN_OUTPUTS, CHAIN_OUTPUTS + CHAIN_ROW_OUTPUTS, row);
-    }
+    for (int i = 0; i < CHAIN_TENSORS; i++)
+        if (ref->value[i] != NULL && trine_plan_dtype(ref->plan, i, ref->type) == TRINE_F64) {
+            trine_chain_wide_reference(ref);
+            return;
+        }
+    chain_reference(ref);
 }
 
 #define ANY "f32|bf16|f16"
@@ -144,9 +76,9 @@ static void reference(trine_ref *ref) {
 const trine_spec trine_spec_chain = {
     SPEC(chain),
     .summary = "A short program on elements and rows, run as one kernel",
-    .formula = "y0, y1, y2, y3, r0, r1 = program(x0, ..., x7), each step in f32, as \"t = x0 + x1; m = max_row(t); e = "
-               "exp(t - "
-               "m); y0 = e / sum_row(e)\"",
+    .formula =
+        "y0, y1, y2, y3, r0, r1 = program(x0, ..., x7), each step in f32, or f64 if one of them is, as \"t = x0 + "
+        "x1; m = max_row(t); e = exp(t - m); y0 = e / sum_row(e)\"",
     .source = "Wahib and Maruyama 2014; Shi et al. 2023 (Welder)",
     .tensors = { TENSOR(x0, IN | BROADCAST, "A", SHAPE),
                  TENSOR(x1, IN | OPTIONAL | BROADCAST, "B", SHAPE, .fill = "positive often"),
@@ -174,9 +106,14 @@ const trine_spec trine_spec_chain = {
                           "y0=x0+x1;y0=y0+x2;y0=y0+x3;y0=y0+x4;y0=y0*x5+x6*x7 "
                           "y0=((x0<x1)+(x0>=x1))*x0;y1=1-sqrt(abs(x1)) "
                           "m=max_row(x0);s=sum_row(exp(x0-m));y0=exp(x0-m)/s;r0=m+log(s) "
-                          "r0=mean_row(x0);r1=rsqrt(mean_row(x0*x0)+1);y0=(x0-r0)*r1 y0=x0*2;r0=0.5",
+                          "r0=mean_row(x0);r1=rsqrt(mean_row(x0*x0)+1);y0=(x0-r0)*r1 y0=x0*2;r0=0.5 "
+                          "y0=f32(x0)*f16(x1)+0.1;y1=f32(x0*x1)",
                       .doc = "statements, \"y0 = x0 + x1\"") },
-    .types = { "A=" ANY "|i8|u8|i32 B=" ANY " C=" ANY " T=" ANY " R=f32" },
+    /* f64 with f32, and i32: behind the first row all have an f64, in A, T, B, C or R */
+    .types = { "A=" ANY "|i8|u8|i32 B=" ANY " C=" ANY " T=" ANY " R=f32",
+               "A=f64 B=f64|f32 C=f64|f32 T=f64|f32 R=f64|f32", "A=f32|i32 B=f64|f32 C=f64|f32 T=f64 R=f64|f32",
+               "A=f32|i32 B=f64 C=f64|f32 T=f32 R=f64|f32", "A=f32|i32 B=f32 C=f64 T=f32 R=f64|f32",
+               "A=f32|i32 B=f32 C=f32 T=f32 R=f64" },
     .alias = { "y0=x0", "y0=x1", "y0=x2", "y0=x3", "y1=x0", "y1=x1", "y1=x2", "y1=x3", "y2=x0", "y2=x1", "y2=x2",
                "y2=x3", "y3=x0", "y3=x1", "y3=x2", "y3=x3" },
     .flops = "10*p*q*r*n",
@@ -191,7 +128,14 @@ const trine_spec trine_spec_chain = {
                "program=t=x0+x1;e=exp(t-max_row(t));y0=e/sum_row(e)",
                "rms_norm: A=bf16 B=bf16 T=bf16 r=8192 n=4096 x1=broadcast "
                "program=y0=x0*rsqrt(mean_row(x0*x0)+1e-6)*x1",
-               "in cache: A=f32 T=f32 r=64 n=1024 program=y0=silu(x0)*0.5" },
+               "in cache: A=f32 T=f32 r=64 n=1024 program=y0=silu(x0)*0.5",
+               "ten steps f64: A=f64 T=f64 r=4096 n=2048 "
+               "program=a=x0*1.5+0.5;b=max(a,0.1*a);c=b*b-x0;y0=select(c>2,2,c)*0.25-0.125",
+               "softmax of a sum f64: A=f64 B=f64 T=f64 r=4096 n=2048 +x1 "
+               "program=t=x0+x1;e=exp(t-max_row(t));y0=e/sum_row(e)",
+               "norms of rows f64: A=f64 T=f64 R=f64 r=4096 n=2048 +r0 "
+               "program=s=sum_row(x0*x0);y0=x0*rsqrt(s);r0=sqrt(s)",
+               "functions f64: A=f64 T=f64 r=4096 n=2048 program=y0=gelu(x0)+erf(x0)*tanh(x0)" },
     .reference = reference,
     .check = check,
 };

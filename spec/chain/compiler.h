@@ -153,6 +153,7 @@ static bool chain_element_steps(chain_compiler *c, int phase, bool last) {
 bool trine_chain_compile(const chain_graph *graph, chain_program *program_out, char *error, size_t size) {
     chain_compiler c = { .graph = graph, .program = program_out, .error = error, .size = size };
     memset(program_out, 0, sizeof *program_out);
+    program_out->wide = graph->wide;
     chain_mark(&c);
     if (!chain_numbers(&c)) return false;
     int phases = 1;

@@ -46,12 +46,13 @@ static void chain_memo_put(chain_memo_set *set, chain_memo_entry *first, int fro
     set->entry[0] = first;
 }
 
-static bool chain_memo_find(chain_memo_set *set, uint64_t hash, const char *text, chain_program *program_out) {
+static bool chain_memo_find(chain_memo_set *set, uint64_t hash, const char *text, bool wide,
+                            chain_program *program_out) {
     bool found = false;
     pthread_mutex_lock(&set->lock);
     for (int i = 0; i < CHAIN_MEMO_WAYS && set->entry[i] != NULL; i++) {
         chain_memo_entry *const entry = set->entry[i];
-        if (entry->hash != hash || strcmp(entry->text, text) != 0) continue;
+        if (entry->hash != hash || entry->program.wide != wide || strcmp(entry->text, text) != 0) continue;
         memcpy(program_out, &entry->program, sizeof *program_out);
         chain_memo_put(set, entry, i);
         found = true;
@@ -75,13 +76,13 @@ static void chain_memo_keep(chain_memo_set *set, uint64_t hash, const char *text
     pthread_mutex_unlock(&set->lock);
 }
 
-bool trine_chain_program_of(const char *text, chain_program *program_out, char *error, size_t size) {
+bool trine_chain_program_of(const char *text, bool wide, chain_program *program_out, char *error, size_t size) {
     const size_t length = strnlen(text, CHAIN_TEXT + 1);
     const uint64_t hash = chain_memo_hash(text, length);
     chain_memo_set *const set = &chain_memo[hash % CHAIN_MEMO_SETS];
     chain_graph graph;
-    if (length <= CHAIN_TEXT && chain_memo_find(set, hash, text, program_out)) return true;
-    if (!trine_chain_parse(text, &graph, error, size) || !trine_chain_compile(&graph, program_out, error, size))
+    if (length <= CHAIN_TEXT && chain_memo_find(set, hash, text, wide, program_out)) return true;
+    if (!trine_chain_parse(text, wide, &graph, error, size) || !trine_chain_compile(&graph, program_out, error, size))
         return false;
     chain_memo_keep(set, hash, text, length, program_out);
     return true;

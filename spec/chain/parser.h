@@ -93,7 +93,7 @@ static int chain_make(chain_parser *p, chain_op op, int a, int b, int c) {
     return chain_value(p, (chain_node){ .op = (uint8_t)op, .a = (uint8_t)a, .b = (uint8_t)b, .c = (uint8_t)c });
 }
 
-static int chain_number(chain_parser *p, float x) {
+static int chain_number(chain_parser *p, double x) {
     return chain_value(p, (chain_node){ .op = CHAIN_NUMBER, .number = x });
 }
 
@@ -104,7 +104,7 @@ typedef struct chain_function {
     uint8_t op, arguments;
 } chain_function;
 
-enum { CHAIN_SAME = CHAIN_OPS + 1, CHAIN_MEAN_ROW };
+enum { CHAIN_MEAN_ROW = CHAIN_OPS + 1 };
 
 static const chain_function chain_functions[] = {
     { "abs", CHAIN_ABS, 1 },
@@ -120,7 +120,7 @@ static const chain_function chain_functions[] = {
     { "gelu_tanh", CHAIN_GELU_TANH, 1 },
     { "relu", CHAIN_RELU, 1 },
     { "floor", CHAIN_FLOOR, 1 },
-    { "f32", CHAIN_SAME, 1 },
+    { "f32", CHAIN_TO_F32, 1 },
     { "bf16", CHAIN_TO_BF16, 1 },
     { "f16", CHAIN_TO_F16, 1 },
     { "min", CHAIN_MIN, 2 },
@@ -170,7 +170,7 @@ static int chain_call(chain_parser *p, const chain_function *f) {
         if (operand[i] < 0) return -1;
     }
     if (!chain_takes(p, ")")) return chain_expected(p, "\")\"");
-    if (f->op == CHAIN_SAME) return operand[0];
+    if (f->op == CHAIN_TO_F32 && !p->graph->wide) return operand[0];
     if (f->op == CHAIN_MEAN_ROW)
         return chain_make(p, CHAIN_OVER_N, chain_make(p, CHAIN_SUM_ROW, operand[0], 0, 0), 0, 0);
     return chain_make(p, (chain_op)f->op, operand[0], operand[1], operand[2]);
@@ -195,7 +195,10 @@ static int chain_literal(chain_parser *p) {
     char *end;
     const char *from = p->at;
     /* Not "0x1": a number ends where its digits do. */
-    const float x = from[0] == '0' && (from[1] == 'x' || from[1] == 'X') ? NAN : trine_strtof(from, &end);
+    const bool decimal = from[0] != '0' || (from[1] != 'x' && from[1] != 'X');
+    const double x = !decimal         ? (double)NAN
+                     : p->graph->wide ? trine_strtod(from, &end)
+                                      : (double)trine_strtof(from, &end);
     if (!isfinite(x)) return chain_wrong(p, from, "not a finite decimal number");
     p->at = end;
     return chain_number(p, x);
@@ -303,9 +306,10 @@ static bool chain_statement(chain_parser *p) {
     return true;
 }
 
-bool trine_chain_parse(const char *text, chain_graph *graph_out, char *error, size_t size) {
+bool trine_chain_parse(const char *text, bool wide, chain_graph *graph_out, char *error, size_t size) {
     chain_parser p = { .begin = text, .at = text, .graph = graph_out, .error = error, .size = size };
     graph_out->count = 0;
+    graph_out->wide = wide;
     for (int i = 0; i < CHAIN_OUTPUTS + CHAIN_ROW_OUTPUTS; i++) graph_out->output[i] = -1;
     if (strnlen(text, CHAIN_TEXT + 1) > CHAIN_TEXT)
         return chain_wrong(&p, text + CHAIN_TEXT, "more than %d characters", CHAIN_TEXT) >= 0;

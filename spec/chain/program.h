@@ -8,8 +8,9 @@
  * what it needs anew. All stores of elements come last of all steps, so that an output may be an input's very memory;
  * what is stored of the row is, before the last phase's elements. Without reductions there is one phase.
  *
- * Step by step all is f32: a step's result is rounded to it, and CHAIN_TO_BF16 and CHAIN_TO_F16 round further. A kernel
- * may keep a product that one sum or difference alone takes from being rounded by itself. */
+ * Step by step all is f32, or, if one of the tensors is f64, that: a step's result is rounded to it, and CHAIN_TO_F32,
+ * CHAIN_TO_BF16 and CHAIN_TO_F16 round further. A kernel may keep a product that one sum or difference alone takes from
+ * being rounded by itself. */
 #ifndef TRINE_SPEC_CHAIN_PROGRAM_H
 #define TRINE_SPEC_CHAIN_PROGRAM_H
 
@@ -46,6 +47,7 @@ typedef enum chain_op {
     CHAIN_GELU_TANH, /* a (1 + tanh(sqrt(2/pi) (a + 0.044715 a^3)))/2 */
     CHAIN_RELU,      /* a if a > 0, NaN if it is that, else 0 */
     CHAIN_FLOOR,
+    CHAIN_TO_F32, /* in programs of f64 alone */
     CHAIN_TO_BF16,
     CHAIN_TO_F16,
     CHAIN_ADD,
@@ -86,9 +88,10 @@ typedef struct chain_program {
     uint8_t phases, steps;
     uint8_t registers, row_values, constants; /* that are used */
     uint8_t inputs, outputs;                  /* sets: read; written, those of the row behind the others */
+    uint8_t wide;                             /* is all computed in f64? */
     chain_phase phase[CHAIN_PHASES];
     chain_step step[CHAIN_STEPS];
-    float constant[CHAIN_CONSTANTS];
+    double constant[CHAIN_CONSTANTS]; /* of f32, if that is what is computed in */
 } chain_program;
 
 /* Operands that a step has. */

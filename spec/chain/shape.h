@@ -15,6 +15,13 @@ enum {
     CHAIN_OUTER = 3                                        /* dimensions around a row */
 };
 
+/* Is all computed in f64? It is if one of the tensors is. */
+static inline bool chain_is_wide(const trine_tensor *tensor, uint32_t present) {
+    for (int t = 0; t < CHAIN_TENSORS; t++)
+        if (present >> t & 1 && tensor[t].dtype == TRINE_F64) return true;
+    return false;
+}
+
 /* Strides are in elements; along a row they are 1, or 0 where a tensor is `still`, as outputs of a row are. */
 typedef struct chain_shape {
     int64_t outer[CHAIN_OUTER], n;

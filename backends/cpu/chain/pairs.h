@@ -12,8 +12,6 @@ enum { PAIR_ADD, PAIR_SUB, PAIR_FROM /* c - r */, PAIR_MUL, PAIR_RELU, PAIR_SECO
 enum { CHAIN_PAIR = 64 };
 _Static_assert((int)CHAIN_PAIR >= (int)CHAIN_OPS && CHAIN_ADD + 2 == (int)CHAIN_MUL, "sum, difference, product");
 
-/* ----------------------------------------------------------------------------------------------------- finding them */
-
 static inline bool chain_reads(const chain_step *s, int place) {
     const uint8_t from[] = { s->a, s->b, s->c };
     for (int i = 0; i < chain_operands(s->op); i++)
@@ -86,60 +84,6 @@ static void chain_pair_up(chain_program *program) {
         to->end = (uint8_t)count;
     }
     program->steps = (uint8_t)count;
-}
-
-/* ------------------------------------------------------------------------------------------------------- doing them */
-
-INLINE vf pair_first(int first, vf a, vf b) { return first == 0 ? a + b : first == 1 ? a - b : a * b; }
-INLINE vf pair_value(int pair, vf a, vf b, vf c) {
-    const vf r = pair_first(pair / PAIR_SECONDS, a, b);
-    switch (pair % PAIR_SECONDS) {
-    case PAIR_ADD: return r + c;
-    case PAIR_SUB: return r - c;
-    case PAIR_FROM: return c - r;
-    case PAIR_MUL: return r * c;
-    default: return vmax(vzero(), r);
-    }
-}
-
-/* `pair` is a constant; operands that are the same for all elements are read once. */
-INLINE void pair_loop(int pair, chain_value x, chain_value y, chain_value z, float *to, int count) {
-    const vf first = *(const vf_any *)x.at, second = *(const vf_any *)y.at, third = *(const vf_any *)z.at;
-#define PAIR_LOOP(A, B, C) \
-    do { \
-        _Pragma("GCC unroll 4") \
-        for (int i = 0; i < count; i += VL) *(vf *)(to + i) = pair_value(pair, A, B, C); \
-    } while (0)
-    if (x.step != 0 && y.step != 0 && z.step != 0)
-        PAIR_LOOP(CHAIN_VECTOR(x), CHAIN_VECTOR(y), CHAIN_VECTOR(z));
-    else if (x.step != 0 && y.step != 0)
-        PAIR_LOOP(CHAIN_VECTOR(x), CHAIN_VECTOR(y), third);
-    else if (x.step != 0 && z.step != 0)
-        PAIR_LOOP(CHAIN_VECTOR(x), second, CHAIN_VECTOR(z));
-    else if (x.step != 0)
-        PAIR_LOOP(CHAIN_VECTOR(x), second, third);
-    else
-        PAIR_LOOP(first, CHAIN_ANY(y), CHAIN_ANY(z));
-#undef PAIR_LOOP
-}
-
-static void chain_do_pair(const chain_space *s, const chain_step *step, float *to, int vectors) {
-    const chain_value x = s->value[step->a], y = s->value[step->b], z = s->value[step->c];
-    const int count = vectors * VL;
-#define PAIRS(first) \
-    PAIR(first, PAIR_ADD) PAIR(first, PAIR_SUB) PAIR(first, PAIR_FROM) PAIR(first, PAIR_MUL) PAIR(first, PAIR_RELU)
-#define PAIR(first, second) \
-    case CHAIN_PAIR + PAIR_SECONDS *(first) + (second): \
-        pair_loop(PAIR_SECONDS *(first) + (second), x, y, z, to, count); \
-        break;
-    switch (step->op) {
-        PAIRS(0)
-        PAIRS(1)
-        PAIRS(2)
-    default: break;
-    }
-#undef PAIR
-#undef PAIRS
 }
 
 #endif

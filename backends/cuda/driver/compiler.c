@@ -19,6 +19,7 @@ static const char *const options[] = { "--std=c++17",
                                        "-D__builtin_memcpy=memcpy",
                                        "-D__builtin_fabsf=fabsf",
                                        "-D__builtin_floorf=floorf",
+                                       "-D__builtin_fma=fma",
                                        NULL };
 
 const simt_compiler_spec simt_compiler_of_vendor = {

@@ -23,6 +23,7 @@ static uint8_t type_of(uint16_t dtype) {
     case TRINE_I8: return CHAIN_I8;
     case TRINE_U8: return CHAIN_U8;
     case TRINE_I32: return CHAIN_I32;
+    case TRINE_F64: return CHAIN_F64;
     default: return CHAIN_F32;
     }
 }
@@ -36,7 +37,7 @@ static void pack_program(const chain_program *program, const chain_layout *layou
         p->step[i] = s->op | (uint32_t)s->to << 8 | (uint32_t)s->a << 16 | (uint32_t)s->b << 24;
         p->c[i] = s->c;
     }
-    for (int i = 0; i < program->constants; i++) p->constant[i] = program->constant[i];
+    p->numbers = chain_constants_of(program);
     for (int t = 0; t < CHAIN_VIEWS; t++) {
         p->type[t] = type_of(layout->type[t]);
         p->along[t] = layout->place[t] == CHAIN_ALONG;
@@ -50,14 +51,22 @@ static void lay_out(const trine_call *call, const chain_program *program, chain_
     chain_lie(call, call->present, &shape, layout, job);
 }
 
-/* Of a row. */
-static int64_t pieces_of(const chain_program *program, const chain_job *job) {
-    return chain_by_rows(program) ? 1 : simt_blocks(job->n, CHAIN_PIECE);
+/* Elements of a block, and blocks of a row. */
+static int64_t length_of(const chain_program *program, int64_t n) {
+    return chain_by_rows(program) ? n : program->wide ? CHAIN_WIDE_PIECE : CHAIN_PIECE;
+}
+static int64_t pieces_of(const chain_program *program, int64_t n) {
+    return chain_by_rows(program) ? 1 : simt_blocks(n, length_of(program, n));
+}
+
+static int threads_of(const chain_program *program) { return program->wide ? CHAIN_WIDE_THREADS : SIMT_THREADS; }
+static simt_function function_of(const chain_program *program, const char *step) {
+    return (simt_function){ .step = step, .type = { program->wide ? TRINE_F64 : TRINE_NONE } };
 }
 
 static int64_t blocks_of(const chain_program *program, const chain_layout *layout, const chain_job *job) {
     (void)layout;
-    return job->rows * pieces_of(program, job);
+    return job->rows * pieces_of(program, job->n);
 }
 
 static trine_status launch(const trine_call *call) {
@@ -67,7 +76,8 @@ static trine_status launch(const trine_call *call) {
     chain_layout layout;
     chain_job job;
     char error[256] = "";
-    if (!trine_chain_program_of(args->program, &program, error, sizeof error))
+    if (!trine_chain_program_of(args->program, chain_is_wide(call->tensor, call->present), &program, error,
+                                sizeof error))
         return call->host->error(TRINE_ERR_ARGUMENT, "chain: program: %s", error);
     lay_out(call, &program, &layout, &job);
     pack_program(&program, &layout, &p.steps);
@@ -77,18 +87,18 @@ static trine_status launch(const trine_call *call) {
     }
     for (int d = 0; d < CHAIN_AROUND; d++) p.outer[d] = job.shape[d].by;
     p.n = job.n;
-    p.pieces = pieces_of(&program, &job);
-    p.length = chain_by_rows(&program) ? job.n : CHAIN_PIECE;
-    const simt_function function = { .step = NULL };
-    return simt_launch(call, &function, blocks_of(&program, &layout, &job), SIMT_THREADS, &p, sizeof p);
+    p.pieces = pieces_of(&program, job.n);
+    p.length = length_of(&program, job.n);
+    const simt_function function = function_of(&program, NULL);
+    return simt_launch(call, &function, blocks_of(&program, &layout, &job), threads_of(&program), &p, sizeof p);
 }
 
 static trine_status launch_many(const trine_call *call, const chain_program *program, const chain_layout *layout,
                                 const chain_calls *list, int64_t blocks) {
     chain_list_params p = { .list = *list };
-    const simt_function function = { .step = "list" };
+    const simt_function function = function_of(program, "list");
     pack_program(program, layout, &p.steps);
-    return simt_launch(call, &function, blocks, SIMT_THREADS, &p, sizeof p);
+    return simt_launch(call, &function, blocks, threads_of(program), &p, sizeof p);
 }
 
 static trine_status launch_list(trine_call *const *calls, int64_t count) {
@@ -97,9 +107,9 @@ static trine_status launch_list(trine_call *const *calls, int64_t count) {
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
-    (void)call;
-    trine_kernel_edge(edges, CHAIN_DIM_N, SIMT_THREADS);
-    trine_kernel_edge(edges, CHAIN_DIM_N, CHAIN_PIECE);
+    const bool wide = chain_is_wide(call->tensor, call->present);
+    trine_kernel_edge(edges, CHAIN_DIM_N, wide ? CHAIN_WIDE_THREADS : SIMT_THREADS);
+    trine_kernel_edge(edges, CHAIN_DIM_N, wide ? CHAIN_WIDE_PIECE : CHAIN_PIECE);
 }
 
 SIMT_KERNELS(chain) = { { .name = SIMT_NAME "_compiled",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The body of chains that are compiled at run time. chain_source.c writes behind it what is the program's own:
  *
+ *     CHAIN_REAL                           what it computes in, float or double, in front; CHAIN_NUMBERS: f32 or f64
  *     template <> struct chain_tensor<I>   of each tensor that is there: its type
  *     struct shape                         how tensors lie, threads, vectors
  *     template <> struct chain_code<P>     the steps of each phase, in straight lines
@@ -16,6 +17,8 @@
 #include "chain_job.h"
 #include "chain_do.h"
 #include "chain_item.h"
+
+typedef CHAIN_REAL real;
 
 template <int I> struct chain_tensor {
     using type = f32;
@@ -33,6 +36,12 @@ DEVICE float chain_scale(float b) {
 }
 /* a/b within 2^-23: the inverse is rounded, and the product with it. */
 DEVICE float chain_quotient(float a, float scale, float inverse) { return a * inverse * scale; }
+/* The same in f64, within 2^-52. */
+DEVICE double chain_scale(double b) {
+    const double size = wide_size(b);
+    return size < 0x1p-1022 ? 0x1p64 : size > 0x1p1022 ? 0x1p-64 : 1.0;
+}
+DEVICE double chain_quotient(double a, double scale, double inverse) { return a * inverse * scale; }
 
 /* Where each tensor's row begins, and an element in it. */
 struct chain_place {
@@ -68,15 +77,15 @@ DEVICE void chain_find_row(const chain_job &p, Integer row, int64_t (&row_out)[C
 /* Integers, which inputs may be. */
 struct i8 {
     using bits = int8_t;
-    static DEVICE float get(bits b) { return (float)b; }
+    static DEVICE real get(bits b) { return (real)b; }
 };
 struct u8 {
     using bits = uint8_t;
-    static DEVICE float get(bits b) { return (float)b; }
+    static DEVICE real get(bits b) { return (real)b; }
 };
 struct i32 {
     using bits = int32_t;
-    static DEVICE float get(bits b) { return (float)b; }
+    static DEVICE real get(bits b) { return (real)b; }
 };
 
 /* N elements as they are in memory. */
@@ -85,15 +94,23 @@ struct alignas(N * sizeof(typename T::bits) < 16 ? N * sizeof(typename T::bits) 
     static constexpr int SIZE = sizeof(typename T::bits), PER_WORD = 4 / SIZE;
     uint32_t word[N / PER_WORD];
 
-    DEVICE float get(int k) const {
-        return T::get((typename T::bits)(word[k / PER_WORD] >> k % PER_WORD * (8 * SIZE)));
-    }
+    DEVICE real get(int k) const { return T::get((typename T::bits)(word[k / PER_WORD] >> k % PER_WORD * (8 * SIZE))); }
     DEVICE void set(const typename T::bits (&raw)[N]) { __builtin_memcpy(word, raw, sizeof raw); }
 };
 template <class T> struct chain_kept<T, 1> {
     typename T::bits raw;
-    DEVICE float get(int) const { return T::get(raw); }
+    DEVICE real get(int) const { return T::get(raw); }
     DEVICE void set(const typename T::bits (&from)[1]) { raw = from[0]; }
+};
+template <int N> struct alignas(16) chain_kept<f64, N> {
+    double raw[N];
+    DEVICE real get(int k) const { return (real)raw[k]; }
+    DEVICE void set(const double (&from)[N]) { __builtin_memcpy(raw, from, sizeof raw); }
+};
+template <> struct chain_kept<f64, 1> {
+    double raw;
+    DEVICE real get(int) const { return (real)raw; }
+    DEVICE void set(const double (&from)[1]) { raw = from[0]; }
 };
 
 /* Those that inputs I, I + 1, ... have element by element; what lies beyond the row is 0. `INSIDE`: the lane is aligned
@@ -116,7 +133,7 @@ template <class Shape, int I, int N, int PLACE = I < CHAIN_INPUTS ? Shape::place
         }
         rest.template load<INSIDE>(p, u, n);
     }
-    DEVICE void get(int k, float (&x)[CHAIN_INPUTS]) const {
+    DEVICE void get(int k, real (&x)[CHAIN_INPUTS]) const {
         x[I] = kept.get(k);
         rest.get(k, x);
     }
@@ -125,21 +142,36 @@ template <class Shape, int I, int N> struct chain_taken<Shape, I, N, CHAIN_ABSEN
 template <class Shape, int I, int N> struct chain_taken<Shape, I, N, CHAIN_STILL> : chain_taken<Shape, I + 1, N> {};
 template <class Shape, int I, int N> struct chain_taken<Shape, I, N, -1> {
     template <bool> DEVICE void load(const chain_job &, const chain_place &, int64_t) {}
-    DEVICE void get(int, float (&)[CHAIN_INPUTS]) const {}
+    DEVICE void get(int, real (&)[CHAIN_INPUTS]) const {}
 };
+
+template <class T> DEVICE real chain_one(const void *data, int64_t i) {
+    return T::get(((const typename T::bits *)data)[i]);
+}
 
 /* The inputs that are broadcast along the last dimension: one value of each. */
 template <class Shape, int I = 0>
-DEVICE void chain_load_ones(const chain_job &p, const chain_place &u, float (&x)[CHAIN_INPUTS]) {
+DEVICE void chain_load_ones(const chain_job &p, const chain_place &u, real (&x)[CHAIN_INPUTS]) {
     if constexpr (I < CHAIN_INPUTS) {
         if constexpr (Shape::place(I) == CHAIN_STILL)
-            x[I] = load_one<typename chain_tensor<I>::type>(p.data[I], u.row[I]);
+            x[I] = chain_one<typename chain_tensor<I>::type>(p.data[I], u.row[I]);
         chain_load_ones<Shape, I + 1>(p, u, x);
     }
 }
 
+/* x as it is in memory, rounded once. */
+template <class T> DEVICE typename T::bits chain_bits(real x) { return T::put(x); }
+
+template <class T, int N> DEVICE void chain_put(const float (&v)[N], typename T::bits *to) { store_vector<T>(v, to); }
+template <class T, int N> DEVICE void chain_put(const double (&v)[N], typename T::bits *to) {
+    typename T::bits raw[N];
+#pragma unroll
+    for (int k = 0; k < N; k++) raw[k] = chain_bits<T>(v[k]);
+    store_whole(raw, to);
+}
+
 template <class Shape, int O, bool INSIDE, int N>
-DEVICE void chain_store(const chain_job &p, const chain_place &u, int64_t n, const float (&y)[CHAIN_OUTPUTS][N]) {
+DEVICE void chain_store(const chain_job &p, const chain_place &u, int64_t n, const real (&y)[CHAIN_OUTPUTS][N]) {
     if constexpr (O < CHAIN_OUTPUTS) {
         constexpr int I = CHAIN_INPUTS + O, PLACE = Shape::place(I);
         using T = typename chain_tensor<I>::type;
@@ -147,11 +179,11 @@ DEVICE void chain_store(const chain_job &p, const chain_place &u, int64_t n, con
         if constexpr (PLACE != CHAIN_ABSENT) {
             Bits *row = (Bits *)p.data[I] + u.row[I];
             if constexpr (N > 1 && INSIDE && PLACE == CHAIN_ALONG) {
-                store_vector<T>(y[O], row + u.at);
+                chain_put<T>(y[O], row + u.at);
             } else {
 #pragma unroll
                 for (int k = 0; k < N; k++)
-                    if (u.at + k < n) row[u.at + k] = T::put(y[O][k]);
+                    if (u.at + k < n) row[u.at + k] = chain_bits<T>(y[O][k]);
             }
         }
         chain_store<Shape, O + 1, INSIDE>(p, u, n, y);
@@ -159,24 +191,25 @@ DEVICE void chain_store(const chain_job &p, const chain_place &u, int64_t n, con
 }
 
 /* To an output of the row. */
-template <int I> DEVICE void chain_store_row(const chain_job &p, const chain_place &u, float x) {
-    store_one<typename chain_tensor<I>::type>(p.data[I], u.row[I], x);
+template <int I> DEVICE void chain_store_row(const chain_job &p, const chain_place &u, real x) {
+    using T = typename chain_tensor<I>::type;
+    ((typename T::bits *)p.data[I])[u.row[I]] = chain_bits<T>(x);
 }
 
 /* What is kept of each of N elements from phase to phase. */
 template <class Shape, int N> struct chain_kept_values {
-    float v[N][Shape::KEPT];
+    real v[N][Shape::KEPT];
 };
 
 /* The last phase of N elements. */
 template <class Shape, bool INSIDE, int N>
 DEVICE void chain_finish(const chain_job &p, const chain_place &u, int64_t n, const chain_taken<Shape, 0, N> &taken,
-                         const float (&ones)[CHAIN_INPUTS], const float (&row)[CHAIN_KNOWN],
+                         const real (&ones)[CHAIN_INPUTS], const real (&row)[CHAIN_KNOWN],
                          chain_kept_values<Shape, N> &kept) {
-    float y[CHAIN_OUTPUTS][N];
+    real y[CHAIN_OUTPUTS][N];
 #pragma unroll
     for (int k = 0; k < N; k++) {
-        float x[CHAIN_INPUTS], out[CHAIN_OUTPUTS];
+        real x[CHAIN_INPUTS], out[CHAIN_OUTPUTS];
 #pragma unroll
         for (int i = 0; i < CHAIN_INPUTS; i++) x[i] = ones[i];
         taken.get(k, x);
@@ -206,10 +239,10 @@ template <class Shape, int N> DEVICE chain_place chain_unit(const chain_job &p, 
 
 /* U units of N elements, all asked for before any is looked at. */
 template <class Shape, int U, int N>
-DEVICE void chain_units(const chain_job &p, int64_t number, const float (&row)[CHAIN_KNOWN]) {
+DEVICE void chain_units(const chain_job &p, int64_t number, const real (&row)[CHAIN_KNOWN]) {
     chain_place u[U];
     chain_taken<Shape, 0, N> taken[U];
-    float ones[U][CHAIN_INPUTS] = {};
+    real ones[U][CHAIN_INPUTS] = {};
 #pragma unroll
     for (int i = 0; i < U; i++) {
         u[i] = chain_unit<Shape, N>(p, number + i * Shape::THREADS);
@@ -227,7 +260,7 @@ DEVICE void chain_units(const chain_job &p, int64_t number, const float (&row)[C
 template <class Shape> DEVICE void chain_walk(const chain_job &p, int64_t block) {
     constexpr int N = Shape::LENGTH, U = Shape::UNITS;
     const int64_t first = block * (Shape::THREADS * U), number = first + thread_index();
-    float row[CHAIN_KNOWN] = {};
+    real row[CHAIN_KNOWN] = {};
     chain_code<Shape::FIRST>::row_steps(p, row);
     if (first + Shape::THREADS * U <= p.whole_units) {
         chain_units<Shape, U, N>(p, number, row);
@@ -243,7 +276,7 @@ template <class Shape> DEVICE void chain_walk(const chain_job &p, int64_t block)
 #pragma unroll 1
         for (; u.at < p.n; u.at++) {
             chain_taken<Shape, 0, 1> taken;
-            float ones[CHAIN_INPUTS] = {};
+            real ones[CHAIN_INPUTS] = {};
             taken.template load<true>(p, u, p.n);
             chain_load_ones<Shape>(p, u, ones);
             chain_kept_values<Shape, 1> kept;
@@ -256,7 +289,7 @@ template <class Shape> DEVICE void chain_walk(const chain_job &p, int64_t block)
 
 /* What the reductions of a phase have so far. */
 template <int P> struct chain_sums {
-    float v[chain_code<P>::REDUCTIONS];
+    real v[chain_code<P>::REDUCTIONS];
 };
 template <int P> struct chain_combine {
     DEVICE chain_sums<P> operator()(const chain_sums<P> &a, const chain_sums<P> &b) const {
@@ -275,10 +308,10 @@ template <class Shape> struct chain_rows {
     chain_place u;
     int64_t n; /* 0: the group has no row, but comes along */
     bool there;
-    float ones[CHAIN_INPUTS];
+    real ones[CHAIN_INPUTS];
     chain_taken<Shape, 0, N> taken[V];
     chain_kept_values<Shape, N> kept[V];
-    float row[CHAIN_KNOWN];
+    real row[CHAIN_KNOWN];
 
     DEVICE chain_place place(int64_t piece, int v) const {
         chain_place x = u;
@@ -306,7 +339,7 @@ template <class Shape> struct chain_rows {
         chain_code<P>::start(none.v);
 #pragma unroll
         for (int k = 0; k < N; k++) {
-            float in[CHAIN_INPUTS];
+            real in[CHAIN_INPUTS];
 #pragma unroll
             for (int i = 0; i < CHAIN_INPUTS; i++) in[i] = ones[i];
             from.get(k, in);
@@ -387,7 +420,7 @@ template <class Shape> DEVICE chain_job chain_job_of(const chain_list_job &list,
         tensor += 2 + OUTER;
     }
 #pragma unroll
-    for (int i = 0; i < CHAIN_CONSTANTS; i++) p.constant[i] = list.constant[i];
+    for (int i = 0; i < CHAIN_CONSTANTS; i++) p.numbers.CHAIN_NUMBERS[i] = list.numbers.CHAIN_NUMBERS[i];
     p.length = N;
     p.row_units.by = (p.n + N - 1) / N;
     p.units = p.row_units.by * p.rows;

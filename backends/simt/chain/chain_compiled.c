@@ -29,6 +29,15 @@ static uint32_t used(const trine_call *call, const chain_program *program) {
     return call->present & ((uint32_t)program->inputs | (uint32_t)program->outputs << CHAIN_INPUTS);
 }
 
+/* Elements of a vector: 16 bytes of an output at most, so that a warp's stores have no gaps. */
+static int vector_of(const trine_call *call, const chain_program *program) {
+    size_t most = 2;
+    for (int t = CHAIN_INPUTS; t < CHAIN_ROW_VIEWS; t++)
+        if ((used(call, program) >> t & 1) && trine_dtype_size(call->tensor[t].dtype) > most)
+            most = trine_dtype_size(call->tensor[t].dtype);
+    return (int)(16 / most);
+}
+
 /* Are all vectors of so many elements aligned? */
 static bool aligned(const trine_call *call, const chain_layout *l, const chain_job *job, int64_t length) {
     for (int t = 0; t < CHAIN_VIEWS; t++) {
@@ -45,7 +54,7 @@ static bool aligned(const trine_call *call, const chain_layout *l, const chain_j
 /* Units that a thread asks for at a time. On an H200 ten steps took 34.3, 33.0 us of f32 by two, by one; of bf16, whose
  * vectors take twice as long to compute, 19.1, 18.2, 18.0, 19.1 by one, two, four, eight. */
 static int units_of(const chain_program *program, int length, int inputs) {
-    if (length == 4 || program->steps > 24 || inputs > 2) return 1;
+    if (length == 4 || length == 2 || program->steps > 24 || inputs > 2) return 1;
     return length == 8 && inputs < 2 ? 4 : 2;
 }
 
@@ -56,13 +65,8 @@ static void lay_walk(const trine_call *call, const chain_program *program, chain
     const int64_t n = shape.n;
     chain_lie(call, set, &shape, l, job);
     int inputs = 0;
-    l->length = 8;
-    for (int t = 0; t < CHAIN_VIEWS; t++) {
-        if (t >= CHAIN_INPUTS && t < CHAIN_ROW_VIEWS && l->place[t] != CHAIN_ABSENT &&
-            trine_dtype_size(call->tensor[t].dtype) > 2)
-            l->length = 4;
-        inputs += t < CHAIN_INPUTS && l->place[t] == CHAIN_ALONG;
-    }
+    l->length = (uint8_t)vector_of(call, program);
+    for (int t = 0; t < CHAIN_INPUTS; t++) inputs += l->place[t] == CHAIN_ALONG;
     if (n < l->length || !aligned(call, l, job, l->length)) l->length = 1;
     l->units = (uint8_t)units_of(program, l->length, inputs);
     l->threads = SIMT_THREADS;
@@ -76,17 +80,10 @@ static void lay_walk(const trine_call *call, const chain_program *program, chain
 static const int groups[] = { 8, 32, 64, 128, 256, 512 };
 enum { GROUPS = sizeof groups / sizeof groups[0] };
 
-/* Elements of a vector: 16 bytes of an output at most, so that a warp's stores have no gaps. */
-static int vector_of(const trine_call *call, const chain_program *program) {
-    for (int t = CHAIN_INPUTS; t < CHAIN_ROW_VIEWS; t++)
-        if ((used(call, program) >> t & 1) && trine_dtype_size(call->tensor[t].dtype) > 2) return 4;
-    return 8;
-}
-
 /* Vectors that a thread may hold: of all inputs 128 bytes, and code for so many elements that compiling stays short. */
 static int most_vectors(const trine_call *call, const chain_program *program) {
     const int length = vector_of(call, program);
-    int bytes = 0, most = 32 / length;
+    int bytes = 0, most = (program->wide ? 16 : 32) / length;
     for (int t = 0; t < CHAIN_INPUTS; t++)
         if (program->inputs >> t & 1) bytes += (int)trine_dtype_size(call->tensor[t].dtype) * length;
     while (most > 1 && (most * bytes > 128 || most * length * program->steps > 768)) most /= 2;
@@ -122,7 +119,7 @@ static simt_ahead_two ahead_of(const trine_call *call, const chain_layout *l) {
 static void lay_out(const trine_call *call, const chain_program *program, chain_layout *l, chain_job *job) {
     memset(l, 0, sizeof *l); /* padding too: layouts are compared by bytes */
     memset(job, 0, sizeof *job);
-    memcpy(job->constant, program->constant, sizeof job->constant);
+    job->numbers = chain_constants_of(program);
     if (chain_by_rows(program))
         lay_rows(call, program, l, job);
     else
@@ -161,7 +158,8 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size) {
 
 /* False: it has none, which the check of arguments has told. */
 static bool program_of(const trine_call *call, chain_program *out) {
-    return trine_chain_program_of(((const trine_chain_args *)call->args)->program, out, NULL, 0);
+    return trine_chain_program_of(((const trine_chain_args *)call->args)->program,
+                                  chain_is_wide(call->tensor, call->present), out, NULL, 0);
 }
 
 /* Of the code's program: without its numbers, all bytes that it does not use 0. */
@@ -286,9 +284,8 @@ trine_status chain_compiled_launch(const trine_call *call) {
 static trine_status launch_many(const trine_call *call, const chain_program *program, const chain_layout *layout,
                                 const chain_calls *list, int64_t blocks) {
     chain_layout of_many = *layout;
-    chain_list_job job = { .list = *list };
+    chain_list_job job = { .numbers = chain_constants_of(program), .list = *list };
     of_many.many = true;
-    memcpy(job.constant, program->constant, sizeof job.constant);
     return launch_code(call, program, &of_many, blocks, &job);
 }
 

@@ -3,16 +3,20 @@
 #ifndef TRINE_SIMT_CHAIN_DO_H
 #define TRINE_SIMT_CHAIN_DO_H
 
+#include "backends/simt/core/doubles.h"
 #include "backends/simt/core/math.h"
+#include "spec/chain/functions.h"
 #include "spec/chain/program.h"
 
 DEVICE float chain_smaller(float a, float b) { return a != a ? a : b < a || b != b ? b : a; }
 DEVICE float chain_larger(float a, float b) { return a != a ? a : b > a || b != b ? b : a; }
+DEVICE double chain_smaller(double a, double b) { return wide_smaller(a, b); }
+DEVICE double chain_larger(double a, double b) { return wide_larger(a, b); }
 struct chain_least {
-    DEVICE float operator()(float a, float b) const { return chain_smaller(a, b); }
+    template <class Real> DEVICE Real operator()(Real a, Real b) const { return chain_smaller(a, b); }
 };
 struct chain_most {
-    DEVICE float operator()(float a, float b) const { return chain_larger(a, b); }
+    template <class Real> DEVICE Real operator()(Real a, Real b) const { return chain_larger(a, b); }
 };
 
 /* exp_of() up to where it overflows: the power of two stays below 2^128, and what is beyond is with the rest, which
@@ -68,8 +72,45 @@ DEVICE float chain_do(uint32_t op, float a, float b, float c, float n) {
     case CHAIN_GELU_TANH: return a * gelu_logistic(a).of;
     case CHAIN_RELU: return a < 0 ? 0.0f : a;
     case CHAIN_FLOOR: return chain_floor(a);
+    case CHAIN_TO_F32: return a;
     case CHAIN_TO_BF16: return rounded<bf16>(a);
     case CHAIN_TO_F16: return rounded<f16>(a);
+    case CHAIN_ADD: return a + b;
+    case CHAIN_SUB: return a - b;
+    case CHAIN_MUL: return a * b;
+    case CHAIN_DIV: return a / b;
+    case CHAIN_MIN: return chain_smaller(a, b);
+    case CHAIN_MAX: return chain_larger(a, b);
+    case CHAIN_LT: return a < b;
+    case CHAIN_LE: return a <= b;
+    case CHAIN_EQ: return a == b;
+    case CHAIN_NE: return a != b;
+    case CHAIN_FMA: return fused(a, b, c);
+    case CHAIN_SELECT: return a != 0 ? b : c;
+    default: return a / n; /* CHAIN_OVER_N */
+    }
+}
+
+/* The same in f64. */
+DEVICE double chain_do(uint32_t op, double a, double b, double c, double n) {
+    switch (op) {
+    case CHAIN_NEG: return -a;
+    case CHAIN_ABS: return wide_size(a);
+    case CHAIN_SQRT: return square_root(a);
+    case CHAIN_RSQRT: return 1.0 / square_root(a);
+    case CHAIN_EXP: return wide_exp(a);
+    case CHAIN_LOG: return wide_log(a);
+    case CHAIN_TANH: return wide_tanh(a);
+    case CHAIN_ERF: return wide_erf(a);
+    case CHAIN_SIGMOID: return wide_sigmoid(a);
+    case CHAIN_SILU: return a * wide_sigmoid(a);
+    case CHAIN_GELU: return wide_gelu(a);
+    case CHAIN_GELU_TANH: return wide_gelu_tanh(a);
+    case CHAIN_RELU: return a < 0 ? 0.0 : a;
+    case CHAIN_FLOOR: return wide_floor(a);
+    case CHAIN_TO_F32: return wide_f32(a);
+    case CHAIN_TO_BF16: return wide_bf16(a);
+    case CHAIN_TO_F16: return wide_f16(a);
     case CHAIN_ADD: return a + b;
     case CHAIN_SUB: return a - b;
     case CHAIN_MUL: return a * b;

@@ -17,13 +17,13 @@ typedef struct chain_job {
     simt_divisor shape[CHAIN_AROUND]; /* the innermost last */
     int64_t stride[CHAIN_VIEWS][CHAIN_AROUND];
     void *data[CHAIN_VIEWS];
-    float constant[CHAIN_CONSTANTS];
+    chain_constants numbers;
     simt_ahead_two ahead;
 } chain_job;
 
 /* Many of them in one launch. */
 typedef struct chain_list_job {
-    float constant[CHAIN_CONSTANTS];
+    chain_constants numbers;
     chain_calls list;
 } chain_list_job;
 

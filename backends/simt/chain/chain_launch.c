@@ -49,7 +49,9 @@ static const char *text_of(const trine_call *call) { return ((const trine_chain_
 
 static trine_status program_of(const trine_call *call, chain_program *program_out) {
     char error[256] = "";
-    if (trine_chain_program_of(text_of(call), program_out, error, sizeof error)) return TRINE_OK;
+    if (trine_chain_program_of(text_of(call), chain_is_wide(call->tensor, call->present), program_out, error,
+                               sizeof error))
+        return TRINE_OK;
     return call->host->error(TRINE_ERR_ARGUMENT, "chain: program: %s", error);
 }
 

@@ -23,7 +23,7 @@ __attribute__((format(printf, 2, 3))) static void put(writer *w, const char *for
 
 /* --------------------------------------------------------------------------------------------- what elements keep */
 
-enum { KEPT_MOST = 2, KEPT_ELEMENTS = 32 /* that a thread keeps in all */ };
+enum { KEPT_MOST = 2, KEPT_ELEMENTS = 32 /* that a thread keeps in all, half of them in f64 */ };
 
 /* A value of an element: what it is made of, other values by their number, what is the row's from UNIFORM on. */
 enum { UNIFORM = CHAIN_STEPS };
@@ -80,9 +80,10 @@ static void keep_of_phase(keeping *k, const chain_program *program, int phase, i
 }
 
 static void find_kept(keeping *k, const chain_program *program, const chain_layout *l) {
-    const int held = l->vectors * l->length, most = l->group == 0 || l->pieces         ? 0
-                                                    : KEPT_ELEMENTS / held < KEPT_MOST ? KEPT_ELEMENTS / held
-                                                                                       : KEPT_MOST;
+    const int room = KEPT_ELEMENTS / (l->vectors * l->length * (program->wide ? 2 : 1)),
+              most = l->group == 0 || l->pieces ? 0
+                     : room < KEPT_MOST         ? room
+                                                : KEPT_MOST;
     k->values = k->count = 0;
     for (int p = 0; p < program->phases; p++) {
         int in_register[CHAIN_REGISTERS] = { 0 };
@@ -107,7 +108,7 @@ static void put_operand(writer *w, int place) {
     if (place < CHAIN_CONSTANT)
         put(w, "row[%d]", place - CHAIN_ROW);
     else
-        put(w, "p.constant[%d]", place - CHAIN_CONSTANT);
+        put(w, "p.numbers.CHAIN_NUMBERS[%d]", place - CHAIN_CONSTANT);
 }
 
 /* The value of a step on the row. */
@@ -141,14 +142,14 @@ static void put_inverses(writer *w, const chain_program *program, const chain_ph
 }
 
 static void put_row_steps(writer *w, const chain_program *program, const chain_phase *phase) {
-    put(w, "static DEVICE void row_steps(const chain_job &p, float (&row)[CHAIN_KNOWN]) {\n");
+    put(w, "static DEVICE void row_steps(const chain_job &p, real (&row)[CHAIN_KNOWN]) {\n");
     for (int i = phase->row; i < phase->first; i++) {
         const chain_step *s = &program->step[i];
         if (s->op == CHAIN_STORE_ROW) continue;
         put(w, "row[%d] = ", s->to - (s->to >= CHAIN_ROW ? CHAIN_ROW : 0));
         if (s->op == CHAIN_OVER_N) {
             put_operand(w, s->a);
-            put(w, " / (float)p.n;\n");
+            put(w, " / (real)p.n;\n");
         } else {
             put_value(w, s);
         }
@@ -160,7 +161,7 @@ static void put_row_steps(writer *w, const chain_program *program, const chain_p
 /* What the row's outputs get, by one thread. */
 static void put_row_stores(writer *w, const chain_program *program, const chain_phase *phase, const chain_layout *l) {
     put(w,
-        "static DEVICE void store_row(const chain_job &p, const chain_place &u, const float (&row)[CHAIN_KNOWN]) {\n");
+        "static DEVICE void store_row(const chain_job &p, const chain_place &u, const real (&row)[CHAIN_KNOWN]) {\n");
     for (int i = phase->row; i < phase->first; i++) {
         const chain_step *s = &program->step[i];
         if (s->op != CHAIN_STORE_ROW || l->place[CHAIN_ROW_VIEWS + s->to] == CHAIN_ABSENT) continue;
@@ -181,14 +182,14 @@ static const char *beginning(int op) {
 /* What its reductions begin with, how they go on, and where they end. */
 static void put_reductions(writer *w, const chain_program *program, const chain_phase *phase, int count) {
     put(w, "static constexpr int REDUCTIONS = %d;\n", count);
-    put(w, "static DEVICE void start(float (&s)[REDUCTIONS]) {\n");
+    put(w, "static DEVICE void start(real (&s)[REDUCTIONS]) {\n");
     for (int i = phase->first, j = 0; i < phase->end; i++)
         if (chain_reduces(program->step[i].op)) put(w, "s[%d] = %s;\n", j++, beginning(program->step[i].op));
-    put(w, "}\nstatic DEVICE float combine(int j, float a, float b) {\nswitch (j) {\n");
+    put(w, "}\nstatic DEVICE real combine(int j, real a, real b) {\nswitch (j) {\n");
     for (int i = phase->first, j = 0; i < phase->end; i++)
         if (chain_reduces(program->step[i].op)) put(w, "case %d: return %s;\n", j++, combination(program->step[i].op));
     put(w, "}\nreturn 0;\n}\n");
-    put(w, "static DEVICE void keep(const float (&s)[REDUCTIONS], float (&row)[CHAIN_KNOWN]) {\n");
+    put(w, "static DEVICE void keep(const real (&s)[REDUCTIONS], real (&row)[CHAIN_KNOWN]) {\n");
     for (int i = phase->first, j = 0; i < phase->end; i++) {
         const chain_step *s = &program->step[i];
         if (chain_reduces(s->op)) put(w, "row[%d] = s[%d];\n", s->to - (s->to >= CHAIN_ROW ? CHAIN_ROW : 0), j++);
@@ -272,8 +273,8 @@ static void put_element(writer *w, const chain_program *program, int number, con
     bool inside[CHAIN_STEPS];
     find_inside(phase, program, k, inside);
     put(w,
-        "static DEVICE void element(const chain_job &p, const float (&row)[CHAIN_KNOWN], const float "
-        "(&x)[CHAIN_INPUTS], float (&y)[%d], float (&kept)[%d]) {\n",
+        "static DEVICE void element(const chain_job &p, const real (&row)[CHAIN_KNOWN], const real "
+        "(&x)[CHAIN_INPUTS], real (&y)[%d], real (&kept)[%d]) {\n",
         results, k->count > 0 ? k->count : 1);
     for (int i = phase->first, j = 0; i < phase->end; i++) {
         const chain_step *s = &program->step[i];
@@ -285,9 +286,9 @@ static void put_element(writer *w, const chain_program *program, int number, con
             put_from(w, s->a < CHAIN_ROW ? of : UNIFORM + s->a, false);
             put(w, ";\n");
         } else if (kept >= 0 && k->value[of].phase < number) {
-            put(w, "const float v%d = kept[%d];\n", of, kept);
+            put(w, "const real v%d = kept[%d];\n", of, kept);
         } else {
-            put(w, "const float v%d = ", of);
+            put(w, "const real v%d = ", of);
             put_element_value(w, k, &k->value[of], inside);
             if (kept >= 0) put(w, "kept[%d] = v%d;\n", kept, of);
         }
@@ -323,7 +324,8 @@ size_t chain_source(const chain_program *program, const chain_layout *l, char *t
     writer w = { text_out, size, 0 };
     keeping k;
     find_kept(&k, program, l);
-    put(&w, "#include <fetch.h>\n%s", trine_chain_text);
+    put(&w, "#define CHAIN_REAL %s\n#define CHAIN_NUMBERS %s\n#include <fetch.h>\n%s",
+        program->wide ? "double" : "float", program->wide ? "f64" : "f32", trine_chain_text);
     for (int t = 0; t < CHAIN_VIEWS; t++)
         if (l->place[t] != CHAIN_ABSENT)
             put(&w, "template <> struct chain_tensor<%d> {\nusing type = %s;\n};\n", t, type_name(l->type[t]));

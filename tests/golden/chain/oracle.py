@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each program written out by hand in NumPy's float64, as what it says means: functions are NumPy's and SciPy's own."""
+"""Each program written out by hand in NumPy's float64, as what it says means: functions are NumPy's and SciPy's own.
+Those in f64 are written in mpmath's numbers of 50 digits."""
+import re
+
+import mpmath as mp
 import numpy as np
 from scipy import special
 
 from vectors import case, f32, rounded
+
+mp.mp.dps = 50
 
 X = ("x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7")
 
@@ -96,6 +102,59 @@ PROGRAMS = (
 )
 
 
+def each(f):
+    return np.frompyfunc(f, 1, 1)
+
+
+def exact(x, dtype):
+    return each(mp.mpf)(rounded(x.astype(np.float64), dtype))
+
+
+def cdf(x):
+    return each(lambda a: mp.erfc(-a / mp.sqrt(2)) / 2)(x)
+
+
+def logistic(x):
+    return each(lambda a: 1 / (1 + mp.exp(-a)))(x)
+
+
+def truth(x):
+    return x.astype(bool).astype(np.float64)
+
+
+exp, log, root = each(mp.exp), each(mp.log), each(mp.sqrt)
+F64 = ("f64",) * 5
+# Name, types of x0, x1, the other inputs, y and r; program, and what each output is.
+WIDE = (
+    ("numbers in f64", F64, "y0=x0*0.1+x1/x2-1e-3*x3;y1=fma(x0,x1,-x2);y2=1e300*x0;y3=floor(x0*1e5)*0.5",
+     lambda x: [x[0] * 0.1 + x[1] / x[2] - 1e-3 * x[3], x[0] * x[1] - x[2], 1e300 * x[0],
+                each(mp.floor)(x[0] * 100000) / 2]),
+    ("functions in f64", F64, "y0=exp(x0);y1=log(abs(x0));y2=tanh(x0);y3=erf(x0)",
+     lambda x: [exp(x[0]), log(abs(x[0])), each(mp.tanh)(x[0]), each(mp.erf)(x[0])]),
+    ("gates in f64", F64, "y0=sigmoid(x0*9);y1=silu(x0*4);y2=gelu(x0*3);y3=gelu_tanh(x0)",
+     lambda x: [logistic(9 * x[0]), 4 * x[0] * logistic(4 * x[0]), 3 * x[0] * cdf(3 * x[0]),
+                x[0] * logistic(2 * mp.sqrt(2 / mp.pi) * (x[0] + mp.mpf("0.044715") * x[0]**3))]),
+    ("roots and the least in f64", F64, "y0=sqrt(abs(x0));y1=rsqrt(x0*x0+1e-40);y2=min(x0,x1);y3=max(x0,0.3)",
+     lambda x: [root(abs(x[0])), 1 / root(x[0]**2 + 1e-40), np.minimum(x[0], x[1]), np.maximum(x[0], mp.mpf(0.3))]),
+    ("rounded on the way in f64", F64, "y0=f32(x0);y1=bf16(x0);y2=f16(x0);y3=(f32(x0)==x0)-f32(0.1)",
+     lambda x: [exact(x[0], "f32"), exact(x[0], "bf16"), exact(x[0], "f16"),
+                truth(exact(x[0], "f32") == x[0]) - f32(0.1)]),
+    ("softmax in f64", F64, "t=x0+x1;m=max_row(t);e=exp(t-m);s=sum_row(e);y0=e/s;r0=m+log(s);r1=min_row(x0)",
+     lambda x: [exp(x[0] + x[1]) / total(exp(x[0] + x[1])), log(total(exp(x[0] + x[1])))[..., 0], x[0].min(-1)]),
+    ("layer_norm in f64", F64, "m=mean_row(x0);c=x0-m;y0=c*rsqrt(mean_row(c*c)+1e-5)*x1+x2;r1=m",
+     lambda x: [(x[0] - mean(x[0])) / root(mean((x[0] - mean(x[0]))**2) + 1e-5) * x[1] + x[2], mean(x[0])[..., 0]]),
+    ("f64 by f32", ("f64", "f32", "f32", "f32", "f64"), "s=sum_row(x0*x1);y0=x0/s+x2;r0=s",
+     lambda x: [x[0] / total(x[0] * x[1]) + x[2], total(x[0] * x[1])[..., 0]]),
+    ("f32, summed in f64", ("f32", "f32", "f32", "f32", "f64"), "r0=sum_row(exp(x0));y0=x0-r0*1e-3",
+     lambda x: [total(exp(x[0]))[..., 0], x[0] - total(exp(x[0])) * 1e-3]),
+    ("i32 in f64", ("i32", "f64", "f64", "f64", "f64"), "y0=x0*16777217+x1;y1=x0*x2;r0=mean_row(x0)",
+     lambda x: [x[0] * 16777217 + x[1], x[0] * x[2], mean(x[0])[..., 0]]),
+    ("f32, stored in f64", ("f32", "f64", "f32", "f64", "f32"),
+     "y0=select(x0<x1,x0*x1,x2);y1=tanh(x0)*x1;r1=max_row(x1)",
+     lambda x: [np.where(truth(x[0] < x[1]), x[0] * x[1], x[2]), each(mp.tanh)(x[0]) * x[1], x[1].max(-1)]),
+)
+
+
 def inputs_of(program):
     return [name for name in X if name == "x0" or name in program]
 
@@ -114,10 +173,12 @@ def chain(draw):
         yield written(draw, f"softmax of {types[0]}", *softmax[1:], (2, 3, 1, 11), types)
     yield broadcast(draw)
     yield special_numbers()
+    for i, (name, types, program, formula) in enumerate(WIDE):
+        yield in_f64(draw, name, program, formula, ((2, 7), (2, 1, 5), (1, 17), (9,))[i % 4], types)
 
 
 def words_of(program, shape, types):
-    words = " ".join(f"{v}={t}" for v, t in zip("ABCT", types))
+    words = " ".join(f"{v}={t}" for v, t in zip("ABCTR", types))
     words += "".join(f" {symbol}={n}" for symbol, n in zip("pqrn"[4 - len(shape):], shape))
     given = inputs_of(program)[1:] + outputs_of(program)[1:]
     return words + "".join(f" +{name}" for name in given) + " program=" + program.replace(" ", "")
@@ -132,6 +193,16 @@ def written(draw, name, program, formula, shape, types):
     with np.errstate(invalid="ignore"):
         y = formula([x.get(tensor) for tensor in X])
     return case(name, words_of(program, shape, types), x, dict(zip(outputs_of(program), y, strict=True)))
+
+
+def in_f64(draw, name, program, formula, shape, types):
+    x = {}
+    for place, tensor in enumerate(inputs_of(program)):
+        dtype = types[min(place, 2)]
+        x[tensor] = draw.integers(shape, -2**30, 2**30) if dtype == "i32" else draw.normal(shape, dtype, 1.5, 0.25)
+    y = [a.astype(np.float64) for a in formula([each(mp.mpf)(x[tensor]) if tensor in x else None for tensor in X])]
+    named = re.findall(r"([yr]\d)=", program)
+    return case(name, words_of(program, shape, types), x, dict(zip(named, y, strict=True)))
 
 
 def broadcast(draw):
