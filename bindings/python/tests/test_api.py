@@ -111,6 +111,21 @@ def test_values_of_rows(shape):
         trine.chain(x, program="y0 = x0; r0 = x0")
 
 
+@pytest.mark.parametrize("types", [("float64", None), ("float64", "float32"), ("float32", "float64")])
+def test_chain_in_float64(types):
+    x, weight = rows((3, 7)).astype(types[0]), rows((7,), 1).astype(types[1] or types[0])
+    program = "m = mean_row(x0); c = (x0 - m) * x1; y0 = exp(c) * 0.1; r0 = sum_row(c)"
+    y, r = trine.chain(x, weight, program=program, r0=True)
+    wide = x.astype(np.float64)
+    c = (wide - wide.mean(-1, keepdims=True)) * weight
+    assert y.dtype == r.dtype == types[0]
+    once = 0 if types[0] == "float64" else 2**-24  # of the result alone
+    np.testing.assert_allclose(y, np.exp(c) * 0.1, rtol=1e-14 + once)
+    np.testing.assert_allclose(r, c.sum(-1), rtol=1e-13 + once, atol=1e-14)
+    y = trine.chain(x, weight, program=program, dtype=np.float64)
+    np.testing.assert_allclose(y, np.exp(c) * 0.1, rtol=1e-14)
+
+
 @pytest.mark.parametrize("a,b,d", [((4, 8), (8, 5), (4, 5)), ((8,), (8, 5), (5,)), ((3, 4, 8), (8, 5), (3, 4, 5)),
                                    ((4, 8), (3, 8, 5), (3, 4, 5)), ((3, 4, 8), (3, 8, 5), (3, 4, 5)),
                                    ((2, 3, 4, 8), (8, 5), (2, 3, 4, 5)), ((2, 3, 4, 8), (2, 3, 8, 5), (2, 3, 4, 5)),
