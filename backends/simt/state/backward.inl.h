@@ -38,14 +38,18 @@ DEVICE int64_t state_first_kept(const state_backward_params &p, const state_task
     const int64_t before = p.shape.cu ? a.first / p.chunk + a.sequence : a.sequence * (p.shape.t / p.chunk + 1);
     return state_number(p.shape, a) * p.chunks + before;
 }
-/* A row's part of what is added up over heads and blocks of columns. */
+/* A row's part of what is added up over heads and blocks of columns. A head that has one slot for all blocks takes them
+ * one after the other. */
+DEVICE int64_t state_slot(const state_backward_params &p, const state_task &a) {
+    return a.head * p.slots + (p.slots < p.shape.blocks ? 0 : a.block);
+}
 DEVICE float *state_part(const state_backward_params &p, const state_task &a, int64_t step) {
     const int64_t row = a.batch * p.shape.t + a.first + step;
-    return p.parts + (row * p.shape.h * p.shape.blocks + state_number(p.shape, a)) * 2 * p.shape.d;
+    return p.parts + (row * p.shape.h * p.slots + state_slot(p, a)) * 2 * p.shape.d;
 }
 DEVICE float *state_scalars(const state_backward_params &p, const state_task &a, int64_t step) {
     const int64_t row = a.batch * p.shape.t + a.first + step;
-    return p.sums + (row * p.shape.h * p.shape.blocks + state_number(p.shape, a)) * STATE_SUMS;
+    return p.sums + (row * p.shape.h * p.slots + state_slot(p, a)) * STATE_SUMS;
 }
 
 /* Steps first .. last-1 forwards; the state before each is kept from number `kept` on, one for `every` steps. */
@@ -145,14 +149,15 @@ DEVICE void state_add_warps(state_back_memory<R> &m, const state_backward_params
                             int64_t step) {
     sync_block();
     float *const part = state_part(p, a, step), *const scalars = state_scalars(p, a, step);
+    const bool more = a.block > 0 && p.slots < p.shape.blocks;
     for (int j = thread_index(); j < 2 * p.shape.d; j += STATE_BACK_THREADS) {
         const int which = j >= p.shape.d, row = which ? j - (int)p.shape.d : j;
-        float sum = 0;
+        float sum = more ? part[j] : 0.0f;
         for (int i = 0; i < STATE_WARPS; i++) sum += m.sums[i][which][row];
         part[j] = sum;
     }
     if (thread_index() < STATE_SUMS) {
-        float sum = 0;
+        float sum = more ? scalars[thread_index()] : 0.0f;
         for (int i = 0; i < STATE_WARPS; i++) sum += m.scalars[i][thread_index()];
         scalars[thread_index()] = sum;
     }
@@ -196,17 +201,13 @@ DEVICE void state_clear_room(const state_backward_params &p, const state_task &a
     }
 }
 
-template <int R> DEVICE void state_backward(const state_backward_params &p) {
+/* A block of columns of a head; where it keeps states. */
+template <int R>
+DEVICE void state_backward_columns(state_back_memory<R> &m, const state_backward_params &p, const state_task &a,
+                                   int64_t kept, int64_t states) {
     const state_shape &shape = p.shape;
-    const state_task a = state_task_of<STATE_BACK_THREADS>(shape);
-    if (a.room) {
-        state_clear_room(p, a);
-        return;
-    }
-    SHARED state_back_memory<R> m;
     const state_place place = state_place_of();
-    const int64_t column = a.block * STATE_BACK_WIDTH + place.column, chunks = (a.steps + p.chunk - 1) / p.chunk,
-                  kept = state_first_kept(p, a), states = block_index() * p.chunk;
+    const int64_t column = a.block * STATE_BACK_WIDTH + place.column, chunks = (a.steps + p.chunk - 1) / p.chunk;
     state_tile<R> s, g;
     state_load(s, shape.s0, shape, a, place, column);
     state_steps(m, p, a, s, 0, a.steps, p.kept, kept, p.chunk);
@@ -220,18 +221,41 @@ template <int R> DEVICE void state_backward(const state_backward_params &p) {
     state_save(g, p.ds0, shape, a, place, column);
 }
 
-/* dq and dk, each thread one element: the sum over the group's heads and their blocks of columns. */
+template <int R> DEVICE void state_backward(const state_backward_params &p) {
+    const state_task a = state_task_of<STATE_BACK_THREADS>(p.shape);
+    if (a.room || p.shape.e == 0) { /* without columns gates that are Inf give no NaN */
+        state_clear_room(p, a);
+        return;
+    }
+    SHARED state_back_memory<R> m;
+    state_backward_columns(m, p, a, state_first_kept(p, a), block_index() * p.chunk);
+}
+
+/* dq and dk, half a block those of a step and a group: sums over the group's heads and their blocks of columns. */
 DEVICE void state_finish_keys(const state_backward_params &p) {
+    enum { AHEAD = 2 }; /* there are twice as many as rows */
     const state_shape &s = p.shape;
-    const int64_t at = block_index() * SIMT_THREADS + thread_index(), of_step = s.groups * 2 * s.d;
-    if (at >= p.rows * of_step) return;
-    const int64_t row = at / of_step, group = at % of_step / (2 * s.d), j = at % (2 * s.d), each = s.h / s.groups,
-                  n = each * s.blocks, batch = row / s.t;
-    const float *from = p.parts + ((row * s.groups + group) * n) * 2 * s.d + j;
-    float sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += from[i * 2 * s.d];
-    const state_rows &to = j < s.d ? p.dq : p.dk;
-    state_put(to, batch * to.batch + (row - batch * s.t) * to.step + group * to.head + (j < s.d ? j : j - s.d), sum);
+    const int64_t at = block_index() * (SIMT_THREADS / STATE_KEY_THREADS) + thread_index() / STATE_KEY_THREADS,
+                  row = at / s.groups, group = at - row * s.groups, batch = row / s.t, step = row - batch * s.t;
+    const int n = (int)(s.h / s.groups * p.slots), width = 2 * (int)s.d;
+    if (row >= p.rows) return;
+    const float *const from = p.parts + at * n * width;
+    for (int j = thread_index() % STATE_KEY_THREADS * AHEAD; j < width; j += STATE_KEY_THREADS * AHEAD) {
+        float sum[AHEAD] = {};
+#pragma unroll 8
+        for (int i = 0; i < n; i++) {
+            const packed<float, AHEAD> x = *(const packed<float, AHEAD> *)(from + (int64_t)i * width + j);
+#pragma unroll
+            for (int e = 0; e < AHEAD; e++) sum[e] += x.v[e];
+        }
+#pragma unroll
+        for (int e = 0; e < AHEAD; e++) {
+            const int64_t column = j + e;
+            const state_rows &to = column < s.d ? p.dq : p.dk;
+            state_put(to, batch * to.batch + step * to.step + group * to.head + (column < s.d ? column : column - s.d),
+                      sum[e]);
+        }
+    }
 }
 
 /* The numbers of a step and head, each thread one of these. */
@@ -243,8 +267,8 @@ DEVICE void state_finish_steps(const state_backward_params &p) {
     state_task a = {};
     a.batch = batch, a.head = at - row * s.h;
     float sum[STATE_SUMS] = {};
-    for (int64_t i = 0; i < s.blocks; i++)
-        for (int k = 0; k < STATE_SUMS; k++) sum[k] += p.sums[(at * s.blocks + i) * STATE_SUMS + k];
+    for (int64_t i = 0; i < p.slots; i++)
+        for (int k = 0; k < STATE_SUMS; k++) sum[k] += p.sums[(at * p.slots + i) * STATE_SUMS + k];
     if (p.dg.data) state_put(p.dg, state_at(p.dg, a, step, a.head), sum[0]);
     if (p.dbeta.data) state_put(p.dbeta, state_at(p.dbeta, a, step, a.head), sum[1]);
     if (!s.dt.data) return;

@@ -3,38 +3,17 @@
 #ifndef TRINE_SIMT_GATED_DELTA_HOST_H
 #define TRINE_SIMT_GATED_DELTA_HOST_H
 
-#include "state_host.h"
+#include "gated_delta_shape.h"
 #include "spec/places/gated_delta.h"
-
-#define DIM(name) call->dim[GATED_DELTA_DIM_##name]
-#define GIVEN(name) trine_call_given(call, GATED_DELTA_##name)
 
 static inline state_params gated_delta_params_of(const trine_call *call) {
     const trine_gated_delta_args *args = call->args;
-    const trine_tensor *cu = GIVEN(CU_SEQLENS);
     return (state_params){
-        .shape = { .cu = cu ? cu->data : NULL,
-                   .t = DIM(T),
-                   .h = DIM(H),
-                   .groups = DIM(HK),
-                   .d = DIM(D),
-                   .e = DIM(E),
-                   .count = cu ? DIM(NSEQ) : DIM(B),
-                   .blocks = simt_blocks(DIM(E), STATE_WIDTH),
-                   .q = state_rows_of(GIVEN(Q)),
-                   .k = state_rows_of(GIVEN(K)),
-                   .v = state_rows_of(GIVEN(V)),
-                   .g = state_rows_of(GIVEN(G)),
-                   .beta = state_rows_of(GIVEN(BETA)),
-                   .s0 = state_matrices_of(GIVEN(S0), false),
-                   .scale = args->scale == 0 ? (float)(1 / sqrt((double)DIM(D))) : args->scale },
-        .y = state_rows_of(GIVEN(O)),
-        .last = state_matrices_of(GIVEN(LAST), false),
+        .shape = GATED_DELTA_SHAPE(call, GATED_DELTA, args->scale, STATE_WIDTH),
+        .y = state_rows_of(trine_call_given(call, GATED_DELTA_O)),
+        .last = state_matrices_of(trine_call_given(call, GATED_DELTA_LAST), false),
     };
 }
-
-#undef DIM
-#undef GIVEN
 
 static inline trine_status gated_delta_launch(const trine_call *call) {
     const state_params p = gated_delta_params_of(call);

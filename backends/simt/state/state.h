@@ -16,7 +16,8 @@ enum {
     STATE_BACK_WIDTH = STATE_BACK_THREADS / STATE_LANES * STATE_COLUMNS,
     STATE_BACK_STEPS = 8,
     STATE_LEAST_CHUNK = 16,
-    STATE_SUMS = 3 /* that a step has of a head: of the gate; of the rate, or of x and dt; of x and dy */
+    STATE_KEY_THREADS = 128, /* that sum up a key head's gradients of a step */
+    STATE_SUMS = 3           /* that a step has of a head: of the gate; of the rate, or of x and dt; of x and dy */
 };
 
 enum { STATE_F32, STATE_BF16, STATE_F16 };
@@ -57,6 +58,7 @@ typedef struct state_backward_params {
     state_matrices dlast, ds0;
     float *da, *dpast, *ddt_bias;
     int64_t rows, chunk, chunks; /* rows: b t; chunks: that a head and block of columns keeps states of */
+    int64_t slots;               /* for parts and sums of a head: one of each block of columns, or one of all */
     /* The workspace: states before chunks and within one; of each row, head and block gradients of q and of k, and
      * sums; of ssd, of each head and row, terms of da, dd and ddt_bias. */
     float *kept, *states, *parts, *sums, *terms;

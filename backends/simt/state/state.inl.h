@@ -23,10 +23,11 @@ template <int THREADS> DEVICE bool state_astray(const state_shape &s) {
     return group_sum<THREADS>(bad) > 0;
 }
 
-template <int THREADS> DEVICE state_task state_task_of(const state_shape &s) {
+/* Task `index`, of a head and a block of its columns. */
+template <int THREADS> DEVICE state_task state_task_of(const state_shape &s, int64_t index) {
     state_task a = {};
-    const int64_t head = block_index() / s.blocks;
-    a.block = block_index() - head * s.blocks;
+    const int64_t head = index / s.blocks;
+    a.block = index - head * s.blocks;
     a.sequence = head / s.h;
     a.head = head - a.sequence * s.h;
     a.group = a.head / (s.h / s.groups);
@@ -40,6 +41,10 @@ template <int THREADS> DEVICE state_task state_task_of(const state_shape &s) {
     a.first = a.astray ? 0 : s.cu[a.sequence];
     a.steps = a.room ? s.t - a.first : a.astray ? 0 : s.cu[a.sequence + 1] - a.first;
     return a;
+}
+
+template <int THREADS> DEVICE state_task state_task_of(const state_shape &s) {
+    return state_task_of<THREADS>(s, block_index());
 }
 
 DEVICE float state_get(const state_rows &x, int64_t at) {

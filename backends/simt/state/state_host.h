@@ -29,6 +29,9 @@ static inline state_matrices state_matrices_of(const trine_tensor *t, bool turne
 
 static inline float *state_numbers_of(const trine_tensor *t) { return t ? t->data : NULL; }
 
+/* Blocks of columns, at least one. */
+static inline int64_t state_blocks(int64_t columns, int width) { return columns > 0 ? simt_blocks(columns, width) : 1; }
+
 /* Blocks of all sequences, and of the room behind the last of packed ones. */
 static inline int64_t state_launch_blocks(const state_shape *s, bool packed) {
     return (s->count + packed) * s->h * s->blocks;
@@ -52,12 +55,22 @@ static inline trine_status state_forward_launch(const trine_call *call, const st
                        sizeof *p);
 }
 
+/* Floats of a block's states, and steps of a chunk, of the gradient step by step. */
+static inline int64_t state_backward_tile(int64_t d) {
+    return (int64_t)state_variant(d) * STATE_COLUMNS * STATE_BACK_THREADS;
+}
+static inline int64_t state_backward_chunk(int64_t t) {
+    int64_t chunk = STATE_LEAST_CHUNK;
+    while (chunk * chunk < t) chunk *= 2;
+    return chunk;
+}
+
 /* The workspace of a gradient: how many floats it has, but for terms, or where its parts begin. */
-static inline int64_t state_backward_plan(state_backward_params *p, int64_t b, bool packed, float *memory) {
+static inline int64_t state_backward_plan(state_backward_params *p, bool packed, float *memory) {
     const state_shape *s = &p->shape;
-    const int64_t tile = (int64_t)state_variant(s->d) * STATE_COLUMNS * STATE_BACK_THREADS;
-    p->rows = b * s->t;
-    for (p->chunk = STATE_LEAST_CHUNK; p->chunk * p->chunk < s->t;) p->chunk *= 2;
+    const int64_t tile = state_backward_tile(s->d);
+    p->slots = s->blocks;
+    p->chunk = state_backward_chunk(s->t);
     p->chunks = packed ? s->t / p->chunk + s->count + 1 : s->count * (s->t / p->chunk + 1);
     const int64_t kept = s->h * s->blocks * p->chunks * tile, states = s->count * s->h * s->blocks * p->chunk * tile,
                   parts = p->rows * s->h * s->blocks * 2 * s->d, sums = p->rows * s->h * s->blocks * STATE_SUMS;
@@ -70,18 +83,30 @@ static inline int64_t state_backward_plan(state_backward_params *p, int64_t b, b
     return 0;
 }
 
-static inline trine_status state_backward_launch(const trine_call *call, const state_backward_params *p) {
+/* Of ssd, the terms besides. */
+static inline int64_t state_backward_terms(const state_backward_params *p) { return 3 * p->shape.h * p->rows; }
+
+/* What sums over blocks, heads and steps, with `keys_too` dq and dk; and of ssd over all steps of a head. */
+static inline trine_status state_backward_finish(const trine_call *call, const state_backward_params *p,
+                                                 bool keys_too) {
     const state_shape *s = &p->shape;
-    const simt_function steps = { .step = "steps" }, keys = { .step = "keys" },
-                        all = { .variant = state_variant(s->d) };
-    trine_status status =
-        simt_launch(call, &all, state_launch_blocks(s, s->cu != NULL), STATE_BACK_THREADS, p, sizeof *p);
-    if (status == TRINE_OK)
-        status = simt_launch(call, &keys, simt_blocks(p->rows * s->groups * 2 * s->d, SIMT_THREADS), SIMT_THREADS, p,
-                             sizeof *p);
+    const simt_function steps = { .step = "steps" }, keys = { .step = "keys" }, heads = { .step = "heads" };
+    trine_status status = TRINE_OK;
+    if (keys_too)
+        status = simt_launch(call, &keys, simt_blocks(p->rows * s->groups, SIMT_THREADS / STATE_KEY_THREADS),
+                             SIMT_THREADS, p, sizeof *p);
     if (status == TRINE_OK)
         status = simt_launch(call, &steps, simt_blocks(p->rows * s->h, SIMT_THREADS), SIMT_THREADS, p, sizeof *p);
+    if (status == TRINE_OK && p->da) status = simt_launch(call, &heads, 3 * s->h, SIMT_THREADS, p, sizeof *p);
     return status;
+}
+
+static inline trine_status state_backward_launch(const trine_call *call, const state_backward_params *p) {
+    const state_shape *s = &p->shape;
+    const simt_function all = { .variant = state_variant(s->d) };
+    const trine_status status =
+        simt_launch(call, &all, state_launch_blocks(s, s->cu != NULL), STATE_BACK_THREADS, p, sizeof *p);
+    return status == TRINE_OK ? state_backward_finish(call, p, true) : status;
 }
 
 #endif
