@@ -75,7 +75,17 @@ static inline void state_history_free(state_history *past) {
 /* A step's column: of G, the gradient of the state after the step, makes that of the state before it, and adds to the
  * sums over columns. Bound: what G is off by passes through 1 - beta k k^T as the state's error does (state.h); dq and
  * dk are sums over the columns, of a state's element and a number; the gate's gradient is one over rows and columns, in
- * that order, of products of two states, each off by a vector of a known length. */
+ * that order, of products of two states, each off by a vector of a known length.
+ *
+ * Kernels that take steps in chunks are held to the same, as state.h has it of states. In a chunk, with E the gradient
+ * that comes from behind it, G is L(last, t) E and the sum of L(s, t) times what each step s >= t adds: every rounding
+ * is met by the gates between, as in the recurrence, and the system that dv solves is that of u, transposed. Products
+ * of two steps' rows, of dout and u and of dv and u, are sums of e products in f32, as those over columns are here. The
+ * gate's gradient is the sum of all terms of H by all of P: L(s, t) L(t, r) = L(s, r), so that each term has the gates
+ * that it went past. Where the terms of both cancel, their products round more often than the lengths' product has it,
+ * and so it is with the delta rule, where each step takes back some of those before: only states with as many rows as a
+ * chunk has steps are taken so, whose sums of n products have as many roundings. A difference of sums over steps, of q
+ * dq and v dv, would not do: it rounds as they do, however little a gate has left of what it is to give. */
 static inline void state_retreat(const state_problem *s, const state_step *x, const state_column *before,
                                  const state_column *after, const state_trace *trace, double dout, state_column *g,
                                  state_sum *dq, state_sum *dk, state_gradients *to, int64_t j) {

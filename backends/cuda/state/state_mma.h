@@ -26,9 +26,7 @@
 
 #include "state_mma_ready.h"
 #include "state_mma_state.h"
-
-/* A thread's sums of a chunk: 2 rows of its warp's columns. */
-using state_mma_sums = float[STATE_MMA_OWN / 8][4];
+#include "state_mma_sums.h"
 
 /* The rows of q, and with the delta rule of k, times the state. */
 template <int D, int INPUTS, bool RULED>
@@ -57,78 +55,6 @@ DEVICE void state_mma_read(state_mma_sums &of_q, state_mma_sums &of_k, const sta
             }
     }
 }
-
-/* sum += x y for 16 steps from k on: x in parts, y in those of shared memory; what is of no account is left out. */
-template <int PARTS, int BYTES>
-DEVICE void state_mma_multiply(state_mma_sums &sum, const uint32_t (&x)[STATE_MMA_PARTS][4],
-                               const char (&y)[PARTS][BYTES], int k) {
-    const int share = state_mma_place().share;
-#pragma unroll
-    for (int c = 0; c < STATE_MMA_OWN / 8; c += 2)
-#pragma unroll
-        for (int j = PARTS - 1; j >= 0; j--) {
-            uint32_t z[4];
-            state_mma_right_turned(z, y[j], STATE_MMA_ROW(STATE_MMA_WIDTH), k, share + c * 8);
-#pragma unroll
-            for (int i = STATE_MMA_PARTS - 1; i >= 0; i--)
-                if (PARTS < STATE_MMA_PARTS || i + j < STATE_MMA_PARTS) state_mma_add(sum[c], sum[c + 1], x[i], z);
-        }
-}
-
-DEVICE void state_mma_clear(state_mma_sums &x) {
-#pragma unroll
-    for (int c = 0; c < STATE_MMA_OWN / 8; c++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) x[c][e] = 0;
-}
-template <class Each> DEVICE void state_mma_each_pair(Each what) {
-    const state_mma_place place;
-#pragma unroll
-    for (int c = 0; c < STATE_MMA_OWN / 8; c++)
-#pragma unroll
-        for (int e = 0; e < 4; e += 2) what(c, e, place.row + e / 2 * 8, c * 8 + place.column);
-}
-DEVICE void state_mma_put_pair(char (&to)[STATE_MMA_PARTS][STATE_MMA_STEPS * STATE_MMA_ROW(STATE_MMA_WIDTH)], int row,
-                               int column, float x, float y) {
-    uint32_t part[STATE_MMA_PARTS];
-    state_mma_split(x, y, part);
-#pragma unroll
-    for (int j = 0; j < STATE_MMA_PARTS; j++)
-        *(uint32_t *)(to[j] + row * STATE_MMA_ROW(STATE_MMA_WIDTH) + column * 2) = part[j];
-}
-
-/* A thread's part of the inverse, on its way. */
-struct state_mma_inverse {
-    packed<float, 2> x[STATE_MMA_STEPS / 16][4];
-
-    DEVICE void load(const float *from) {
-        const state_mma_place place;
-        from += place.row * STATE_MMA_STEPS + place.step;
-#pragma unroll
-        for (int k = 0; k < STATE_MMA_STEPS / 16; k++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                if (k <= place.warp)
-                    x[k][i] = *(const packed<float, 2> *)(from + i % 2 * 8 * STATE_MMA_STEPS + k * 16 + i / 2 * 8);
-    }
-    /* Its rows times the differences, which are in m.u. */
-    template <class Memory> DEVICE void solve(state_mma_sums &u, const Memory &m) const {
-        const int warp = state_mma_place().warp;
-#pragma unroll
-        for (int k = 0; k < STATE_MMA_STEPS / 16; k++) {
-            if (k > warp) continue;
-            uint32_t parts[STATE_MMA_PARTS][4];
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                uint32_t part[STATE_MMA_PARTS];
-                state_mma_split(x[k][i].v[0], x[k][i].v[1], part);
-#pragma unroll
-                for (int j = 0; j < STATE_MMA_PARTS; j++) parts[j][i] = part[j];
-            }
-            state_mma_multiply(u, parts, m.u, k * 16);
-        }
-    }
-};
 
 /* What steps of the chunk add to each other's outputs: the weights are the thread's products of q and k. */
 template <int PARTS, int BYTES>
@@ -196,7 +122,7 @@ DEVICE void state_mma_chunk(const state_mma_params &p, state_mma_memory<D, state
     const state_mma_place place;
     int *const wild = m.wild[turn];
     const int64_t at = (state_mma_first_chunk(p, a) + first / STATE_MMA_STEPS) * shape.h + a.head;
-    state_mma_inverse inverse;
+    state_mma_matrix<false> inverse;
     if (RULED) inverse.load(p.inverse + at * (STATE_MMA_STEPS * STATE_MMA_STEPS));
     state_mma_decays(m, wild[STATE_MMA_WIDTH]);
     if (RULED && thread_index() == 0 && p.wild[at]) wild[STATE_MMA_WIDTH] = 1;
@@ -232,7 +158,7 @@ DEVICE void state_mma_chunk(const state_mma_params &p, state_mma_memory<D, state
         });
         state_mma_clear(u);
         sync_block();
-        inverse.solve(u, m);
+        inverse.multiply(u, m.u);
     }
     sync_block(); /* nobody reads decays or differences any more */
     state_mma_each_pair([&](int c, int e, int row, int column) {
@@ -255,24 +181,7 @@ DEVICE void state_mma_chunk(const state_mma_params &p, state_mma_memory<D, state
     }
     const float decay = m.before[STATE_MMA_STEPS - 1];
     h.each([&](float &x, int, int) { x *= decay; });
-#pragma unroll 1
-    for (int k = 0; k < STATE_MMA_STEPS; k += 16)
-#pragma unroll
-        for (int i = 0; i < state_mma_state<D>::TILES; i++) {
-            uint32_t x[INPUTS][4];
-#pragma unroll
-            for (int j = 0; j < INPUTS; j++)
-                state_mma_left_turned(x[j], m.k[j], Memory::KEY, place.warp * (D / 4) + i * 16, k);
-#pragma unroll
-            for (int c = 0; c < STATE_MMA_OWN / 8; c += 2)
-#pragma unroll
-                for (int l = STATE_MMA_PARTS - 1; l >= 0; l--) {
-                    uint32_t y[4];
-                    state_mma_right_turned(y, m.added[l], Memory::VALUE, k, place.share + c * 8);
-#pragma unroll
-                    for (int j = 0; j < INPUTS; j++) state_mma_add(h.x[i][c], h.x[i][c + 1], x[j], y);
-                }
-        }
+    state_mma_gain(h, m.k, m.added);
     if (any) {
         const int row = h.row(0, 0), column = h.column(0, 0);
         h.each([&](float &x, int r, int c) {

@@ -113,7 +113,7 @@ template <class T, int COLUMNS, int THREADS = STATE_MMA_THREADS> struct state_mm
     using bits = typename T::bits;
     packed<uint32_t, 4> piece[COUNT];
 
-    static DEVICE int row() { return thread_index() / PIECES; }
+    static DEVICE int row() { return thread_index() % THREADS / PIECES; }
     static DEVICE int column() { return thread_index() % PIECES * 8; }
 
     /* Those of n steps, of which `columns` elements are there; the others are 0. */
@@ -216,8 +216,8 @@ DEVICE int state_mma_decay(int t, int s) {
     return t * STATE_MMA_STEPS + (s + t % 4 * 8 + t / 4 % 4 * 2) % STATE_MMA_STEPS;
 }
 
-/* Once gates and factors are there, the products of gates, with the factor. */
-template <class Memory> DEVICE void state_mma_decays(Memory &m, int &wild) {
+/* Once gates and factors are there, the products of gates, with the factor or without. */
+template <bool FACTOR = true, class Memory> DEVICE void state_mma_decays(Memory &m, int &wild) {
     enum { AHEAD = 16 };
     const int t = thread_index();
     if (t >= STATE_MMA_STEPS) return;
@@ -229,7 +229,8 @@ template <class Memory> DEVICE void state_mma_decays(Memory &m, int &wild) {
         for (int i = 0; i < AHEAD; i++) decay[i] = m.decay[first + i], factor[i] = m.factor[first + i];
 #pragma unroll
         for (int i = AHEAD - 1; i >= 0; i--) {
-            m.decays[state_mma_decay(t, first + i)] = run * factor[i]; /* above the diagonal of no account */
+            m.decays[state_mma_decay(t, first + i)] =
+                FACTOR ? run * factor[i] : run; /* above the diagonal of no account */
             run *= first + i <= t ? decay[i] : 1.0f;
             most = run <= most ? most : run;
         }
@@ -243,8 +244,37 @@ template <class Memory> DEVICE void state_mma_last_decays(Memory &m) {
     if (s < STATE_MMA_STEPS) m.after[s] = m.decays[state_mma_decay(STATE_MMA_STEPS - 1, s)];
 }
 
-/* The warp's 16 rows of products of two inputs' rows, up to the diagonal. */
-template <int D, int INPUTS, int BYTES>
+/* The chunks of a sequence among those of all. */
+template <class Params> DEVICE int64_t state_mma_first_chunk(const Params &p, const state_task &a) {
+    return p.all.shape.cu ? a.first / STATE_MMA_STEPS + a.sequence : a.sequence * p.chunks;
+}
+/* The sequence of chunk `at`, and its place in it. */
+template <int THREADS, class Params> DEVICE state_task state_mma_chunk_of(const Params &p, int64_t at, int64_t &first) {
+    const state_shape &s = p.all.shape;
+    state_task a = {};
+    a.astray = state_astray<THREADS>(s);
+    a.steps = s.t;
+    if (a.astray) return a;
+    if (!s.cu) {
+        a.sequence = a.batch = at / p.chunks;
+        first = (at - a.sequence * p.chunks) * STATE_MMA_STEPS;
+        return a;
+    }
+    int64_t low = 0, high = s.count - 1; /* the last sequence that begins at or before it */
+    while (low < high) {
+        const int64_t middle = (low + high + 1) / 2;
+        if (s.cu[middle] / STATE_MMA_STEPS + middle <= at)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    a.sequence = low, a.first = s.cu[low], a.steps = s.cu[low + 1] - a.first;
+    first = (at - a.first / STATE_MMA_STEPS - low) * STATE_MMA_STEPS;
+    return a;
+}
+
+/* The warp's 16 rows of products of two inputs' rows, up to the diagonal, or with UPPER from there on. */
+template <int D, bool UPPER = false, int INPUTS, int BYTES>
 DEVICE void state_mma_scores(float (&score)[STATE_MMA_STEPS / 8][4], const char (&left)[INPUTS][BYTES],
                              const char (&right)[INPUTS][BYTES]) {
     const int warp = state_mma_place().warp;
@@ -259,7 +289,7 @@ DEVICE void state_mma_scores(float (&score)[STATE_MMA_STEPS / 8][4], const char 
         for (int i = 0; i < INPUTS; i++) state_mma_left(x[i], left[i], STATE_MMA_ROW(D), warp * 16, k);
 #pragma unroll
         for (int c = 0; c < STATE_MMA_STEPS / 16; c++) {
-            if (c > warp) continue;
+            if (UPPER ? c < warp : c > warp) continue;
 #pragma unroll
             for (int j = 0; j < INPUTS; j++) {
                 uint32_t y[4];

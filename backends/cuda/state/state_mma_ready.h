@@ -48,35 +48,6 @@ template <class Memory> DEVICE void state_mma_invert_below(Memory &m) {
     }
 }
 
-/* The chunks of a sequence among those of all. */
-DEVICE int64_t state_mma_first_chunk(const state_mma_params &p, const state_task &a) {
-    return p.all.shape.cu ? a.first / STATE_MMA_STEPS + a.sequence : a.sequence * p.chunks;
-}
-/* The sequence of chunk `at`, and its place in it. */
-DEVICE state_task state_mma_chunk_of(const state_mma_params &p, int64_t at, int64_t &first) {
-    const state_shape &s = p.all.shape;
-    state_task a = {};
-    a.astray = state_astray<STATE_MMA_READY_THREADS>(s);
-    a.steps = s.t;
-    if (a.astray) return a;
-    if (!s.cu) {
-        a.sequence = a.batch = at / p.chunks;
-        first = (at - a.sequence * p.chunks) * STATE_MMA_STEPS;
-        return a;
-    }
-    int64_t low = 0, high = s.count - 1; /* the last sequence that begins at or before it */
-    while (low < high) {
-        const int64_t middle = (low + high + 1) / 2;
-        if (s.cu[middle] / STATE_MMA_STEPS + middle <= at)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    a.sequence = low, a.first = s.cu[low], a.steps = s.cu[low + 1] - a.first;
-    first = (at - a.first / STATE_MMA_STEPS - low) * STATE_MMA_STEPS;
-    return a;
-}
-
 template <class T, int D> DEVICE void state_mma_ready(const state_mma_params &p) {
     enum { INPUTS = state_mma_input<T>::PARTS };
     using Memory = state_mma_ready_memory<D, INPUTS>;
@@ -85,7 +56,7 @@ template <class T, int D> DEVICE void state_mma_ready(const state_mma_params &p)
     const state_shape &s = p.all.shape;
     const int64_t at = block_index() / s.h;
     int64_t first = 0;
-    state_task a = state_mma_chunk_of(p, at, first);
+    state_task a = state_mma_chunk_of<STATE_MMA_READY_THREADS>(p, at, first);
     a.head = block_index() - at * s.h;
     a.group = a.head / (s.h / s.groups);
     if (a.astray || first >= a.steps) return;

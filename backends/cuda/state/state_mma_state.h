@@ -62,6 +62,31 @@ template <int D> struct state_mma_state {
     }
 };
 
+/* state += k^T added, of a chunk's steps. */
+template <int D, int INPUTS, int KEYS, int VALUES>
+DEVICE void state_mma_gain(state_mma_state<D> &h, const char (&k)[INPUTS][KEYS],
+                           const char (&added)[STATE_MMA_PARTS][VALUES]) {
+    const state_mma_place place;
+#pragma unroll 1
+    for (int step = 0; step < STATE_MMA_STEPS; step += 16)
+#pragma unroll
+        for (int i = 0; i < state_mma_state<D>::TILES; i++) {
+            uint32_t x[INPUTS][4];
+#pragma unroll
+            for (int j = 0; j < INPUTS; j++)
+                state_mma_left_turned(x[j], k[j], STATE_MMA_ROW(D), place.warp * (D / 4) + i * 16, step);
+#pragma unroll
+            for (int c = 0; c < STATE_MMA_OWN / 8; c += 2)
+#pragma unroll
+                for (int l = STATE_MMA_PARTS - 1; l >= 0; l--) {
+                    uint32_t y[4];
+                    state_mma_right_turned(y, added[l], STATE_MMA_ROW(STATE_MMA_WIDTH), step, place.share + c * 8);
+#pragma unroll
+                    for (int j = 0; j < INPUTS; j++) state_mma_add(h.x[i][c], h.x[i][c + 1], x[j], y);
+                }
+        }
+}
+
 /* An element of a state in shared memory. */
 template <int BYTES> DEVICE float state_mma_element(const char (&h)[STATE_MMA_PARTS][BYTES], int place) {
     const float first = bf16::get(*(const uint16_t *)(h[0] + place));
