@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queues with TRINE_QUEUE_REPRODUCIBLE: the same bits at every level of the CPU and on every device, and no kernel but
- * those that give them. */
+ * those that give them. And other queues of the CPU: the same bits of few long rows, which threads share. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,36 @@ static const char *const cases[] = {
     "gaussian_axpy T=f32 n=100 alpha=0.5 seed=3",
     "topk T=bf16 r=3 n=300 k=7",
 };
-enum { CASES = sizeof cases / sizeof cases[0] };
+
+/* Of rows that some numbers of threads share, or the pieces of their blocks. */
+static const char *const long_rows[] = {
+    "softmax T=f32 s=3 n=150000 scale=0.3",
+    "softmax T=bf16 s=5 n=300001",
+    "softmax T=f16 g=3 s=1 n=400000 causal=1",
+    "softmax_masked T=f32 B=f32 b=1 h=1 sq=3 sk=150001 +bias",
+    "softmax_masked T=bf16 B=bf16 b=1 h=1 sq=1 sk=300001 +bias",
+    "softmax_backward T=f32 s=3 n=150000",
+    "softmax_masked_backward T=bf16 B=f32 b=1 h=1 sq=3 sk=300001 +dbias",
+    "layer_norm T=f32 r=3 n=150001 +weight +bias +mean +rstd",
+    "layer_norm T=bf16 R=bf16 W=bf16 r=5 n=300000 +weight +bias +residual +residual_out",
+    "rms_norm T=f32 r=18 n=140000 +weight +rstd",
+    "rms_norm T=f16 R=f16 W=f32 r=1 n=300000 dropout=0.25 seed=3",
+    "l1_norm T=f32 r=3 n=150001 +weight +bias +mean +rmad",
+    "layer_norm_backward T=f32 r=18 n=50001 +weight +mean +dweight +dbias",
+    "rms_norm_backward T=bf16 R=bf16 W=bf16 r=3 n=50000 +weight +dweight",
+    "l1_norm_backward T=f32 r=20 n=50001 +weight +dweight +dbias",
+    "gelu_bias_backward T=f32 r=3 n=50001 +dbias",
+    "dropout_add_backward T=f32 r=3 n=50001 p=0.5 seed=2 +dbias",
+    "kl_div T=f32 r=3 v=150001 logits=1",
+    "kl_div_backward T=f32 r=1 v=150001 logits=1",
+    "jsd T=bf16 r=3 v=100001 logits=1 beta=0.5",
+    "jsd_backward T=f32 r=18 v=60001 logits=1 beta=0.5",
+    "reduce_sum T=f32 r=3 n=150001 +row_sums +column_sums",
+    "argmax T=f32 r=3 n=150001",
+    "topk T=f32 r=3 n=150001 k=50",
+    "topk T=bf16 r=17 n=100001 k=3000 smallest=1",
+};
+enum { CASES = sizeof cases / sizeof cases[0], LONG_ROWS = sizeof long_rows / sizeof long_rows[0] };
 
 static uint64_t state;
 static double uniform(void) {
@@ -101,9 +130,9 @@ static void release(made *m) {
     for (int i = 0; i < TRINE_MAX_TENSORS; i++) free(m->host[i]);
 }
 
-static trine_queue *open_queue(trine *lib, int device, int threads) {
+static trine_queue *open_queue(trine *lib, int device, int threads, uint32_t flags) {
     trine_queue *queue = NULL;
-    const trine_queue_options options = { sizeof options, .flags = TRINE_QUEUE_REPRODUCIBLE, .threads = threads };
+    const trine_queue_options options = { sizeof options, .flags = flags, .threads = threads };
     trine_queue_open(lib, device, &options, &queue);
     return queue;
 }
@@ -114,33 +143,51 @@ static bool hole(trine_queue *queue, const made *m) {
     return trine_explain(queue, m->c.plan->op, m->c.args, &why) == TRINE_OK && why.count == 0;
 }
 
-/* All cases on two queues. */
-static void compare(trine_queue *a, trine_queue *b, const char *what) {
+/* All cases of a list on two queues. */
+static void compare_all(const char *const *list, int count, trine_queue *a, trine_queue *b, const char *what) {
     static made left, right;
     int different = 0, failed = 0, compared = 0;
-    for (int i = 0; i < CASES; i++) {
-        const bool first = run(a, cases[i], (uint64_t)i, &left);
+    for (int i = 0; i < count; i++) {
+        const bool first = run(a, list[i], (uint64_t)i, &left);
         if (first && hole(b, &left)) {
             release(&left);
             continue;
         }
-        const bool good = run(b, cases[i], (uint64_t)i, &right) && first;
+        const bool good = run(b, list[i], (uint64_t)i, &right) && first;
         compared++;
-        if (!good) printf("# %s: %s\n", cases[i], trine_error_message());
+        if (!good) printf("# %s: %s\n", list[i], trine_error_message());
         failed += !good;
         for (int t = 0; good && t < left.c.plan->tensors; t++) {
             int64_t wrong = 0;
             for (int64_t k = 0; left.host[t] && k < left.count[t]; k++)
                 wrong += !same_number(left.host[t], right.host[t], left.c.tensor[t].dtype, k);
             if (wrong)
-                printf("# %s: %lld of %lld elements of %s differ\n", cases[i], (long long)wrong,
+                printf("# %s: %lld of %lld elements of %s differ\n", list[i], (long long)wrong,
                        (long long)left.count[t], left.c.plan->tensor[t].spec->name);
             different += wrong > 0;
         }
         release(&left);
         release(&right);
     }
-    tap(different == 0 && failed == 0, "%d cases: the same bits on the CPU's best level and %s", compared, what);
+    tap(different == 0 && failed == 0, "%d cases: the same bits on %s", compared, what);
+}
+static void compare(trine_queue *a, trine_queue *b, const char *what) {
+    char both[96];
+    snprintf(both, sizeof both, "the CPU's best level and %s", what);
+    compare_all(cases, CASES, a, b, both);
+}
+
+static void compare_threads(trine *lib) {
+    static const int threads[] = { 2, 3, 16 };
+    trine_queue *single = open_queue(lib, 0, 1, 0);
+    char what[64];
+    for (size_t i = 0; i < sizeof threads / sizeof threads[0]; i++) {
+        trine_queue *team = open_queue(lib, 0, threads[i], 0);
+        snprintf(what, sizeof what, "1 thread and on %d, of long rows", threads[i]);
+        compare_all(long_rows, LONG_ROWS, single, team, what);
+        trine_queue_close(team);
+    }
+    trine_queue_close(single);
 }
 
 static void refused(trine_queue *queue, const char *text, const char *why) {
@@ -157,13 +204,15 @@ int main(void) {
     if (!tap(trine_open(&(trine_options){ .struct_size = sizeof(trine_options), .tune_file = "" }, &lib) == TRINE_OK,
              "the library opens"))
         return tap_end();
-    trine_queue *best = open_queue(lib, 0, 0), *single = open_queue(lib, 0, 1);
+    trine_queue *best = open_queue(lib, 0, 0, TRINE_QUEUE_REPRODUCIBLE),
+                *single = open_queue(lib, 0, 1, TRINE_QUEUE_REPRODUCIBLE);
     compare(best, single, "one thread of it");
+    compare_threads(lib);
     for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
         trine *other;
         const trine_options options = { .struct_size = sizeof options, .isa = levels[i], .tune_file = "" };
         if (trine_open(&options, &other) != TRINE_OK) continue;
-        trine_queue *queue = open_queue(other, 0, 2);
+        trine_queue *queue = open_queue(other, 0, 2, TRINE_QUEUE_REPRODUCIBLE);
         snprintf(what, sizeof what, "%s", levels[i]);
         compare(best, queue, what);
         trine_queue_close(queue);
@@ -171,7 +220,7 @@ int main(void) {
     }
     for (int i = 1; i < trine_device_count(lib); i++) {
         trine_device_info_t info;
-        trine_queue *queue = open_queue(lib, i, 0);
+        trine_queue *queue = open_queue(lib, i, 0, TRINE_QUEUE_REPRODUCIBLE);
         trine_device_info(lib, i, &info);
         snprintf(what, sizeof what, "%s (%s)", info.name, info.arch);
         compare(best, queue, what);

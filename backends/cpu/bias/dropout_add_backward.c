@@ -11,8 +11,8 @@ typedef struct dropout_add_gradient {
     bool all, stream; /* all: p = 0 */
 } dropout_add_gradient;
 
-/* The next elements of a row, DROPOUT_RUN at most; keep: NULL if all are kept; sum: of dbias, NULL if it is not asked
- * for. */
+/* The next elements of a row, DROPOUT_RUN at most; keep: NULL if all are kept; sum: of dbias of these columns,
+ * NULL if it is not asked for. */
 INLINE void run_as(const dropout_add_gradient *a, int64_t i, int64_t at, int count, const int32_t *keep, float *sum,
                    trine_dtype T) {
     const void *const dy = row_at(a->dy, i);
@@ -24,17 +24,19 @@ INLINE void run_as(const dropout_add_gradient *a, int64_t i, int64_t at, int cou
         if (copies) row_put(copy, T, j, m, d);
         if (keep) d = dropout_apply(&a->dropout, d, keep + j);
         row_put(dx, T, j, m, d);
-        if (sum) *(vf_any *)(sum + at + j) += d;
+        if (sum) *(vf_any *)(sum + j) += d;
     });
 }
 
-static void row(const void *op, int64_t i, float *const sum[COLUMNS_SUMS]) {
+static void piece(const void *op, int64_t i, int64_t at, int count, const double *total,
+                  float *const sum[COLUMNS_SUMS]) {
     const dropout_add_gradient *a = op;
     int32_t buffer[DROPOUT_BUFFER];
-    for (int64_t at = 0; at < a->n; at += DROPOUT_RUN) {
-        const int count = a->n - at < DROPOUT_RUN ? (int)(a->n - at) : DROPOUT_RUN;
-        const int32_t *keep = a->all ? NULL : dropout_add_keep(&a->dropout, i * a->n + at, count, buffer);
-        FOR_TYPE(a->dy->dtype, run_as, a, i, at, count, keep, sum[0]);
+    (void)total;
+    for (int base = 0; base < count; base += DROPOUT_RUN) {
+        const int run = count - base < DROPOUT_RUN ? count - base : DROPOUT_RUN;
+        const int32_t *keep = a->all ? NULL : dropout_add_keep(&a->dropout, i * a->n + at + base, run, buffer);
+        FOR_TYPE(a->dy->dtype, run_as, a, i, at + base, run, keep, sum[0] ? sum[0] + base : NULL);
     }
 }
 
@@ -51,7 +53,7 @@ static dropout_add_gradient gradient_of(const trine_call *call) {
 
 static size_t workspace(const trine_call *call) {
     const dropout_add_gradient a = gradient_of(call);
-    return (size_t)columns_workspace(call, a.r, a.n, a.dbias != NULL) * sizeof(float);
+    return columns_workspace(call, a.r, a.n, a.dbias != NULL);
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
@@ -65,7 +67,7 @@ static trine_status launch(const trine_call *call) {
     dropout_add_gradient a = gradient_of(call);
     a.dropout = dropout_add_of(args->p, args->seed, args->offset, row_tensor(call, DROPOUT_ADD_BACKWARD_PHILOX));
     a.stream = row_streams(call);
-    columns_job job = { .op = &a, .row = row, .r = a.r, .n = a.n, .out = { a.dbias }, .stream = a.stream };
+    columns_job job = { .op = &a, .piece = piece, .r = a.r, .n = a.n, .out = { a.dbias }, .stream = a.stream };
     columns_run(call, &job, call->workspace);
     return TRINE_OK;
 }

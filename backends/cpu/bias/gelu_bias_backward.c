@@ -12,7 +12,7 @@ typedef struct gelu_bias_gradient {
     bool stream;
 } gelu_bias_gradient;
 
-/* `sum`: of dbias, NULL if it is not asked for. */
+/* `sum`: of dbias of these columns, NULL if it is not asked for. */
 INLINE void piece_of(const gelu_bias_gradient *a, int64_t i, int64_t at, int count, float *sum, int32_t form,
                      trine_dtype B, trine_dtype T) {
     const void *const dy = row_at(a->dy, i), *const x = row_at(a->x, i), *const bias = a->bias->data;
@@ -22,19 +22,18 @@ INLINE void piece_of(const gelu_bias_gradient *a, int64_t i, int64_t at, int cou
         const vf slope = vgelu_slope(form, row_get(x, T, at + j, m) + row_get(bias, B, at + j, m), &unused);
         const vf d = row_get(dy, T, at + j, m) * slope;
         row_put(dx, T, j, m, d);
-        if (sum) *(vf_any *)(sum + at + j) += d;
+        if (sum) *(vf_any *)(sum + j) += d;
     });
 }
 
-static void row(const void *op, int64_t i, float *const sum[COLUMNS_SUMS]) {
+static void piece(const void *op, int64_t i, int64_t at, int count, const double *total,
+                  float *const sum[COLUMNS_SUMS]) {
     const gelu_bias_gradient *a = op;
-    for (int64_t at = 0; at < a->n; at += ROW_PIECE) {
-        const int count = row_count(a->n, at);
-        if (a->form == TRINE_GELU_TANH)
-            FOR_BIAS(a->x->dtype, a->bias->dtype, piece_of, a, i, at, count, sum[0], TRINE_GELU_TANH);
-        else
-            FOR_BIAS(a->x->dtype, a->bias->dtype, piece_of, a, i, at, count, sum[0], TRINE_GELU_ERF);
-    }
+    (void)total;
+    if (a->form == TRINE_GELU_TANH)
+        FOR_BIAS(a->x->dtype, a->bias->dtype, piece_of, a, i, at, count, sum[0], TRINE_GELU_TANH);
+    else
+        FOR_BIAS(a->x->dtype, a->bias->dtype, piece_of, a, i, at, count, sum[0], TRINE_GELU_ERF);
 }
 
 static gelu_bias_gradient gradient_of(const trine_call *call) {
@@ -51,7 +50,7 @@ static gelu_bias_gradient gradient_of(const trine_call *call) {
 
 static size_t workspace(const trine_call *call) {
     const gelu_bias_gradient a = gradient_of(call);
-    return (size_t)columns_workspace(call, a.r, a.n, a.dbias != NULL) * sizeof(float);
+    return columns_workspace(call, a.r, a.n, a.dbias != NULL);
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
@@ -62,7 +61,7 @@ static void edges(const trine_call *call, trine_kernel_edges *edges) {
 static trine_status launch(const trine_call *call) {
     gelu_bias_gradient a = gradient_of(call);
     a.stream = row_streams(call);
-    columns_job job = { .op = &a, .row = row, .r = a.r, .n = a.n, .out = { a.dbias }, .stream = a.stream };
+    columns_job job = { .op = &a, .piece = piece, .r = a.r, .n = a.n, .out = { a.dbias }, .stream = a.stream };
     columns_run(call, &job, call->workspace);
     return TRINE_OK;
 }

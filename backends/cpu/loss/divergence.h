@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kl_div, jsd and their gradients share on the CPU: a thread has whole rows. Of logits it takes the largest of a
- * row first, then the sum of exponentials, then what is asked for: three passes, of which the cache gives two. */
+/* What kl_div, jsd and their gradients share on the CPU. Of logits the largest and the sum of exponentials come first,
+ * of each piece of a row by itself; then what is asked for. */
 #ifndef TRINE_CPU_DIVERGENCE_H
 #define TRINE_CPU_DIVERGENCE_H
 
-#include "backends/cpu/core/cpu.h"
+#include "backends/cpu/core/parts.h"
 #include "backends/cpu/core/vec_math.h"
 
 #define NOTHING 0x1p-100f /* the terms of mixtures below are left out */
@@ -30,41 +30,7 @@ typedef struct divergence_row {
     float half, twice, log_sum;
 } divergence_row;
 
-/* Does a step for each vector of a row: elements j .. j+m-1, m being VL but in the last. */
-#define DIVERGENCE_EACH(n, j, m, ...) \
-    do { \
-        int64_t j = 0; \
-        for (; j + VL <= (n); j += VL) { \
-            const int m = VL; \
-            __VA_ARGS__; \
-        } \
-        if (j < (n)) { \
-            const int m = (int)((n) - j); \
-            __VA_ARGS__; \
-        } \
-    } while (0)
-
-INLINE vf divergence_get(const void *x, trine_dtype T, int64_t j, int m) {
-    return m == VL ? vload(x, T, j) : vloadn(x, T, j, m, 0);
-}
-INLINE vf divergence_mask(vf x, int m, float rest) { return m == VL ? x : vsel(viota() < m, x, vset(rest)); }
-
 INLINE vf divergence_distance(const divergence_row *r, vf x) { return (x * 0.5f - r->half) * r->twice; }
-
-INLINE divergence_row divergence_row_of(const trine_tensor *t, int64_t i, row_kind kind, int64_t v, float twice,
-                                        trine_dtype T) {
-    divergence_row r = { .x = (const char *)t->data + i * t->stride[0] * (int64_t)vsize(T),
-                         .kind = kind,
-                         .twice = twice };
-    if (kind != ROW_LOGITS) return r;
-    vf most = vset(-INFINITY), sum = vzero();
-    DIVERGENCE_EACH(v, j, m, { most = vmax(divergence_mask(divergence_get(r.x, T, j, m), m, -INFINITY), most); });
-    r.half = vhmax(most) * 0.5f;
-    DIVERGENCE_EACH(v, j, m,
-                    { sum += divergence_mask(vexp(divergence_distance(&r, divergence_get(r.x, T, j, m))), m, 0); });
-    r.log_sum = vlog(vset(vhsum(sum)))[0];
-    return r;
-}
 
 /* The logarithms and the probabilities of a row's classes. */
 typedef struct class_vector {
@@ -73,7 +39,7 @@ typedef struct class_vector {
 
 INLINE class_vector divergence_class(const divergence_row *r, trine_dtype T, int64_t j, int m) {
     class_vector c;
-    const vf x = divergence_get(r->x, T, j, m);
+    const vf x = row_get(r->x, T, j, m);
     if (r->kind == ROW_PROBABILITIES) {
         c.p = x;
         c.log = vlog(x);
@@ -107,70 +73,166 @@ INLINE vf divergence_rho(const divergence *a, const class_vector *p, const class
     return vsel((mix < vset(NOTHING)) | (q->p == vzero()), vzero(), q->log - vlog(mix));
 }
 
-INLINE float divergence_loss(const divergence *a, int64_t i, trine_dtype T) {
-    const divergence_row input = divergence_row_of(a->input, i, a->of_input, a->v, a->twice, T),
-                         target = divergence_row_of(a->target, i, a->of_target, a->v, a->twice, T);
-    vf sum = vzero();
-    DIVERGENCE_EACH(a->v, j, m, {
-        const class_vector q = divergence_class(&input, T, j, m), p = divergence_class(&target, T, j, m);
-        sum += divergence_mask(divergence_term(a, &p, &q), m, 0);
-    });
-    return vhsum(sum);
+/* Passes over a row: for the largest logits and sums of exponentials; for what the gradient has for a sum; the last. */
+enum { DIVERGENCE_FIND, DIVERGENCE_SUM, DIVERGENCE_LAST };
+/* Numbers of a row: half of the largest logit and the sum, of the input and of the target; the pass's sum. */
+enum { DIVERGENCE_HALF, DIVERGENCE_EXP, DIVERGENCE_OF_TARGET, DIVERGENCE_TOTAL = 4 };
+
+INLINE divergence_row divergence_row_of(const divergence *a, const parts_row *row, bool target) {
+    const trine_tensor *t = target ? a->target : a->input;
+    const double *number = row->number + (target ? DIVERGENCE_OF_TARGET : 0);
+    divergence_row r = { .x = row_at(t, row->i), .kind = target ? a->of_target : a->of_input, .twice = a->twice };
+    if (r.kind != ROW_LOGITS || row->pass == DIVERGENCE_FIND) return r;
+    r.half = (float)number[DIVERGENCE_HALF];
+    r.log_sum = (float)log(number[DIVERGENCE_EXP]);
+    return r;
 }
 
-/* What the gradient of a row has for a sum: of p, or of q rho, or of beta 1 and logarithms -1. */
-INLINE float divergence_sum(const divergence *a, const divergence_row *input, const divergence_row *target,
-                            trine_dtype T) {
-    if (input->kind != ROW_LOGITS) return a->beta == 1 ? -1.0f : 0.0f;
-    if (a->beta == 0 && target->kind == ROW_LOGITS) return 1.0f;
-    vf sum = vzero();
-    DIVERGENCE_EACH(a->v, j, m, {
-        const class_vector q = divergence_class(input, T, j, m), p = divergence_class(target, T, j, m);
-        sum += divergence_mask(a->beta == 0 ? p.p : q.p * divergence_rho(a, &p, &q), m, 0);
-    });
-    return vhsum(sum);
+/* Of a piece of logits: half of the largest, and the sum of exponentials from there; of nothing but -Inf from 0. */
+INLINE void divergence_find(divergence_row r, int64_t at, int count, double *result, trine_dtype T) {
+    vf most[ROW_ACC], acc[ROW_ACC] = { { 0 } };
+    for (int k = 0; k < ROW_ACC; k++) most[k] = vset(-INFINITY);
+    ROW_EACH(count, j, k, m, most[k] = vmax(row_mask(row_get(r.x, T, at + j, m), m, -INFINITY), most[k]));
+    for (int k = 1; k < ROW_ACC; k++) most[0] = vmax(most[k], most[0]);
+    const float half = vhmax(most[0]) * 0.5f;
+    r.half = half == -INFINITY ? 0 : half;
+    ROW_EACH(count, j, k, m, acc[k] += row_mask(vexp(divergence_distance(&r, row_get(r.x, T, at + j, m))), m, 0));
+    result[DIVERGENCE_HALF] = half;
+    result[DIVERGENCE_EXP] = row_total(acc);
 }
 
-INLINE void divergence_gradient(const divergence *a, int64_t i, float gain, trine_dtype T) {
-    const divergence_row input = divergence_row_of(a->input, i, a->of_input, a->v, a->twice, T),
-                         target = divergence_row_of(a->target, i, a->of_target, a->v, a->twice, T);
-    const float sum = divergence_sum(a, &input, &target, T);
-    char *const to = (char *)a->dinput->data + i * a->dinput->stride[0] * (int64_t)vsize(T);
-    DIVERGENCE_EACH(a->v, j, m, {
-        const class_vector q = divergence_class(&input, T, j, m), p = divergence_class(&target, T, j, m);
+/* A sum from a smaller logit becomes less. */
+static inline void divergence_join(double twice, double *number, const double *result) {
+    const double old = number[DIVERGENCE_HALF], its = result[DIVERGENCE_HALF], half = its > old ? its : old;
+    const double down = half > old && old != -INFINITY ? exp((old - half) * twice) : 1,
+                 its_down = half > its && its != -INFINITY ? exp((its - half) * twice) : 1;
+    number[DIVERGENCE_EXP] = number[DIVERGENCE_EXP] * down + result[DIVERGENCE_EXP] * its_down;
+    number[DIVERGENCE_HALF] = half;
+}
+
+/* What the gradient of a row has for a sum, of p or of q rho: is it summed, or else this number? */
+static inline bool divergence_sums(const divergence *a, double *otherwise_out) {
+    *otherwise_out = a->of_input != ROW_LOGITS ? (a->beta == 1 ? -1 : 0) : 1;
+    return a->loss == NULL && a->of_input == ROW_LOGITS && !(a->beta == 0 && a->of_target == ROW_LOGITS);
+}
+
+INLINE void divergence_add_up(const divergence *a, const divergence_row *input, const divergence_row *target,
+                              int64_t at, int count, double *result, trine_dtype T) {
+    vf acc[ROW_ACC] = { { 0 } };
+    ROW_EACH(count, j, k, m, {
+        const class_vector q = divergence_class(input, T, at + j, m), p = divergence_class(target, T, at + j, m);
+        const vf term = a->loss ? divergence_term(a, &p, &q) : a->beta == 0 ? p.p : q.p * divergence_rho(a, &p, &q);
+        acc[k] += row_mask(term, m, 0);
+    });
+    result[0] = row_total(acc);
+}
+
+INLINE void divergence_gradient(const divergence *a, const divergence_row *input, const divergence_row *target,
+                                int64_t i, int64_t at, int count, float sum, trine_dtype T) {
+    const float w = a->weight ? a->weight[i] : 1.0f, gain = (float)((double)a->dloss[i] * w * a->factor);
+    const row_sink to = row_sink_of(a->dinput, i, at, false);
+    ROW_EACH(count, j, k, m, {
+        const class_vector q = divergence_class(input, T, at + j, m), p = divergence_class(target, T, at + j, m);
         vf g;
         if (a->beta > 0)
             g = q.p * (divergence_rho(a, &p, &q) - sum);
-        else if (input.kind == ROW_LOGITS)
+        else if (input->kind == ROW_LOGITS)
             g = divergence_part(q.p, vset(sum)) - p.p;
         else
             g = -p.p;
-        if (m == VL)
-            vstore(to, T, j, g * gain);
-        else
-            vstoren(to, T, j, m, g * gain);
+        row_put(to, T, j, m, g * gain);
     });
 }
 
-INLINE void divergence_row_do(const divergence *a, int64_t i, trine_dtype T) {
-    const float w = a->weight ? a->weight[i] : 1.0f;
-    if (a->loss)
-        a->loss[i] = w == 0 ? 0.0f : w * divergence_loss(a, i, T);
-    else if (w == 0)
-        memset((char *)a->dinput->data + i * a->dinput->stride[0] * (int64_t)vsize(T), 0, (size_t)a->v * vsize(T));
-    else
-        divergence_gradient(a, i, (float)((double)a->dloss[i] * w * a->factor), T);
+INLINE void divergence_piece_as(const divergence *a, const parts_row *row, int64_t at, int count, double *result,
+                                trine_dtype T) {
+    const divergence_row input = divergence_row_of(a, row, false), target = divergence_row_of(a, row, true);
+    if (row->pass == DIVERGENCE_FIND) {
+        if (input.kind == ROW_LOGITS) divergence_find(input, at, count, result, T);
+        if (target.kind == ROW_LOGITS) divergence_find(target, at, count, result + DIVERGENCE_OF_TARGET, T);
+    } else if (row->pass == DIVERGENCE_SUM || a->loss) {
+        divergence_add_up(a, &input, &target, at, count, result, T);
+    } else {
+        divergence_gradient(a, &input, &target, row->i, at, count, (float)row->number[DIVERGENCE_TOTAL], T);
+    }
+}
+static void divergence_piece(const void *op, const parts_row *row, int64_t at, int count, float *h, double *result) {
+    const divergence *a = op;
+    (void)h;
+    FOR_TYPE(a->input->dtype, divergence_piece_as, a, row, at, count, result);
 }
 
-static void divergence_rows(const void *context, int64_t first, int64_t last, int thread) {
-    const divergence *a = context;
-    (void)thread;
-    for (int64_t i = first; i < last; i++) FOR_TYPE(a->input->dtype, divergence_row_do, a, i);
+static void divergence_add(const void *op, parts_row *row, const double *result) {
+    const divergence *a = op;
+    if (row->pass != DIVERGENCE_FIND) {
+        row->number[DIVERGENCE_TOTAL] += result[0];
+        return;
+    }
+    if (a->of_input == ROW_LOGITS) divergence_join(a->twice, row->number, result);
+    if (a->of_target == ROW_LOGITS)
+        divergence_join(a->twice, row->number + DIVERGENCE_OF_TARGET, result + DIVERGENCE_OF_TARGET);
+}
+
+static void divergence_next(const divergence *a, parts_row *row) {
+    double otherwise;
+    if (row->pass == DIVERGENCE_FIND && divergence_sums(a, &otherwise)) {
+        row->pass = DIVERGENCE_SUM;
+        return;
+    }
+    if (row->pass == DIVERGENCE_FIND) row->number[DIVERGENCE_TOTAL] = a->loss ? 0 : otherwise;
+    row->pass = DIVERGENCE_LAST;
+    row->last = a->loss == NULL;
+}
+
+/* A row of weight 0 is not read. */
+static void divergence_begin(const void *op, parts_row *row) {
+    const divergence *a = op;
+    row->number[DIVERGENCE_HALF] = row->number[DIVERGENCE_OF_TARGET + DIVERGENCE_HALF] = -INFINITY;
+    if (a->weight && a->weight[row->i] == 0) row->length = 0;
+    if (a->of_input != ROW_LOGITS && a->of_target != ROW_LOGITS) divergence_next(a, row);
+}
+
+static bool divergence_end(const void *op, parts_row *row) {
+    const divergence *a = op;
+    if (row->length > 0 && row->pass != DIVERGENCE_LAST) {
+        divergence_next(a, row);
+        return true;
+    }
+    if (a->loss)
+        a->loss[row->i] = (a->weight ? a->weight[row->i] : 1.0f) * (float)row->number[DIVERGENCE_TOTAL];
+    else if (row->length == 0)
+        memset(row_at(a->dinput, row->i), 0, (size_t)a->v * vsize(a->dinput->dtype));
+    return false;
+}
+
+enum { DIVERGENCE_TIME = 4 }; /* of an element, in times of what reading it takes */
+
+static inline parts divergence_parts(const trine_call *call, const divergence *a) {
+    return (parts){ .op = a,
+                    .rows = call->dim[row_down(call)],
+                    .n = call->dim[row_along(call)],
+                    .bytes = DIVERGENCE_TIME * row_bytes(call),
+                    .begin = divergence_begin,
+                    .piece = divergence_piece,
+                    .add = divergence_add,
+                    .end = divergence_end };
+}
+
+static size_t divergence_workspace(const trine_call *call) {
+    const parts job = divergence_parts(call, NULL);
+    return parts_workspace(call, &job);
 }
 
 static inline void divergence_run(const trine_call *call, const divergence *a) {
-    const int64_t bytes = a->rows * a->v * 2 * (int64_t)vsize(a->input->dtype);
-    cpu_shares(call, cpu_team(call, a->rows, 4 * bytes), a->rows, divergence_rows, a);
+    const parts job = divergence_parts(call, a);
+    parts_run(call, &job, call->workspace);
+}
+
+static void divergence_edges(const trine_call *call, trine_kernel_edges *edges) {
+    const int64_t elements = call->dim[row_down(call)] * call->dim[row_along(call)];
+    row_edges(call, edges);
+    if (elements > 0 && row_bytes(call) >= elements)
+        parts_edges(call, edges, DIVERGENCE_TIME * (row_bytes(call) / elements));
 }
 
 static inline row_kind divergence_kind(bool logits, bool probabilities) {

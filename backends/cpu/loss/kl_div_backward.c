@@ -22,9 +22,6 @@ static trine_status launch(const trine_call *call) {
     return TRINE_OK;
 }
 
-static void edges(const trine_call *call, trine_kernel_edges *edges) {
-    (void)call;
-    trine_kernel_edge(edges, KL_DIV_BACKWARD_DIM_V, VL);
-}
-
-CPU_KERNELS(kl_div_backward) = { { .name = CPU_NAME, .launch = launch, .edges = edges }, { 0 } };
+CPU_KERNELS(kl_div_backward) = {
+    { .name = CPU_NAME, .workspace = divergence_workspace, .launch = launch, .edges = divergence_edges }, { 0 }
+};

@@ -53,31 +53,52 @@ static void add_sums(const l1_piece *p, int count, float rmad, l1_sums *sums) {
     sums->g += row_total(g), sums->product += row_total(product), sums->sign += row_total(signs);
 }
 
+/* What becomes of a piece once the row's sums are known. */
+static void put_dx(const l1_gradient *a, l1_piece *p, int64_t i, int64_t at, int count, float rmad,
+                   const l1_sums *sums) {
+    const float all = (float)a->n, g = sums->g / all, product = sums->product / all, signs = sums->sign / all;
+    ROW_EACH(count, j, k, m,
+             *row_vector(p->g, j) =
+                 rmad * ((*row_vector(p->g, j) - g) - (sign(*row_vector(p->d, j)) - signs) * product));
+    row_store(p->g, row_sink_of(a->dx, i, at, a->stream), count, a->dx->dtype);
+}
+
+static float mean_of(const l1_gradient *a, int64_t i) { return ((const float *)a->mean->data)[i * a->mean->stride[0]]; }
+static float rmad_of(const l1_gradient *a, int64_t i) { return ((const float *)a->rmad->data)[i * a->rmad->stride[0]]; }
+
 static void row(const void *op, int64_t i, float *const sum[COLUMNS_SUMS]) {
     const l1_gradient *a = op;
-    const float mean = ((const float *)a->mean->data)[i * a->mean->stride[0]],
-                rmad = ((const float *)a->rmad->data)[i * a->rmad->stride[0]], all = (float)a->n;
+    const float rmad = rmad_of(a, i);
+    const int n = (int)a->n;
     l1_piece p;
     l1_sums sums = { 0 };
-    for (int64_t at = 0; at < a->n; at += ROW_PIECE) {
-        const int count = row_count(a->n, at);
-        load_dy(a, &p, i, at, count, mean);
-        add_columns(&p, count, rmad, sum[0] ? sum[0] + at : NULL, sum[1] ? sum[1] + at : NULL);
-        weigh(a, &p, at, count);
-        add_sums(&p, count, rmad, &sums);
-    }
-    const float g = sums.g / all, product = sums.product / all, signs = sums.sign / all;
-    for (int64_t at = 0; at < a->n; at += ROW_PIECE) {
-        const int count = row_count(a->n, at);
-        if (a->n > ROW_PIECE) {
-            load_dy(a, &p, i, at, count, mean);
-            weigh(a, &p, at, count);
-        }
-        ROW_EACH(count, j, k, m,
-                 *row_vector(p.g, j) =
-                     rmad * ((*row_vector(p.g, j) - g) - (sign(*row_vector(p.d, j)) - signs) * product));
-        row_store(p.g, row_sink_of(a->dx, i, at, a->stream), count, a->dx->dtype);
-    }
+    load_dy(a, &p, i, 0, n, mean_of(a, i));
+    add_columns(&p, n, rmad, sum[0], sum[1]);
+    weigh(a, &p, 0, n);
+    add_sums(&p, n, rmad, &sums);
+    put_dx(a, &p, i, 0, n, rmad, &sums);
+}
+
+/* Of rows of several pieces. */
+static void measure(const void *op, int64_t i, int64_t at, int count, double *result) {
+    const l1_gradient *a = op;
+    l1_piece p;
+    l1_sums sums = { 0 };
+    load_dy(a, &p, i, at, count, mean_of(a, i));
+    weigh(a, &p, at, count);
+    add_sums(&p, count, rmad_of(a, i), &sums);
+    result[0] = sums.g, result[1] = sums.product, result[2] = sums.sign;
+}
+static void piece(const void *op, int64_t i, int64_t at, int count, const double *total,
+                  float *const sum[COLUMNS_SUMS]) {
+    const l1_gradient *a = op;
+    const float rmad = rmad_of(a, i);
+    const l1_sums sums = { (float)total[0], (float)total[1], (float)total[2] };
+    l1_piece p;
+    load_dy(a, &p, i, at, count, mean_of(a, i));
+    add_columns(&p, count, rmad, sum[0], sum[1]);
+    weigh(a, &p, at, count);
+    put_dx(a, &p, i, at, count, rmad, &sums);
 }
 
 static l1_gradient gradient_of(const trine_call *call) {
@@ -95,7 +116,7 @@ static l1_gradient gradient_of(const trine_call *call) {
 
 static size_t workspace(const trine_call *call) {
     const l1_gradient a = gradient_of(call);
-    return (size_t)columns_workspace(call, a.r, a.n, (a.dweight != NULL) + (a.dbias != NULL)) * sizeof(float);
+    return columns_workspace(call, a.r, a.n, (a.dweight != NULL) + (a.dbias != NULL));
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
@@ -106,7 +127,14 @@ static void edges(const trine_call *call, trine_kernel_edges *edges) {
 static trine_status launch(const trine_call *call) {
     l1_gradient a = gradient_of(call);
     a.stream = row_streams(call);
-    columns_job job = { .op = &a, .row = row, .r = a.r, .n = a.n, .out = { a.dweight, a.dbias }, .stream = a.stream };
+    columns_job job = { .op = &a,
+                        .row = row,
+                        .measure = measure,
+                        .piece = piece,
+                        .r = a.r,
+                        .n = a.n,
+                        .out = { a.dweight, a.dbias },
+                        .stream = a.stream };
     columns_run(call, &job, call->workspace);
     return TRINE_OK;
 }

@@ -21,11 +21,17 @@ typedef struct norm_pieces {
 
 INLINE int norm_sums(const norm_gradient *a) { return (a->dweight != NULL) + (a->dbias != NULL); }
 
-static inline void norm_prepare(const norm_gradient *a) {
-    for (int64_t at = 0; a->weight && at < a->n; at += ROW_PIECE)
-        row_load(a->factor + at, a->weight->data, at, row_count(a->n, at), a->weight->dtype);
-    for (int64_t j = 0; j < a->n; j++) a->factor[j] = a->weight ? a->factor[j] + a->weight_offset : 1;
-    for (int64_t j = a->n; j < columns_pitch(a->n); j++) a->factor[j] = 0;
+static void norm_prepare(const void *context, int64_t first, int64_t last, int thread) {
+    const norm_gradient *a = context;
+    (void)thread;
+    for (int64_t k = first; k < last; k++) {
+        const int64_t at = k * ROW_PIECE;
+        const int count = row_count(a->n, at);
+        float *const factor = a->factor + at;
+        if (a->weight) row_load(factor, a->weight->data, at, count, a->weight->dtype);
+        for (int j = 0; j < count; j++) factor[j] = a->weight ? factor[j] + a->weight_offset : 1;
+        for (int64_t j = at + count; j < columns_pitch(a->n) && count < ROW_PIECE; j++) a->factor[j] = 0;
+    }
 }
 
 /* One row as its steps see it. dweight and dbias are where its terms are added, NULL where they are not. */
@@ -40,15 +46,17 @@ INLINE void norm_read_as(norm_view *v, norm_pieces *p, const float *factor, int6
                          trine_dtype T) {
     vf acc[ROW_ACC] = { 0 }, acc2[ROW_ACC] = { 0 };
     const float part = v->part, mean = v->mean * part, rstd = v->rstd / part;
-    float *dweight = v->dweight, *dbias = v->dbias;
+    float *dweight = v->dweight, *dbias = v->dbias; /* of the piece's columns */
     ROW_EACH(count, j, k, m, {
         const vf dy = row_get(v->dy, T, at + j, m);
         const vf hat = row_mask((row_get(v->h, R, at + j, m) * part - mean) * rstd, m, 0);
-        if (dweight) *(vf_any *)(dweight + at + j) += dy * hat;
-        if (dbias) *(vf_any *)(dbias + at + j) += dy;
+        if (dweight) *(vf_any *)(dweight + j) += dy * hat;
+        if (dbias) *(vf_any *)(dbias + j) += dy;
         const vf g = dy * *(const vf_any *)(factor + at + j);
-        *row_vector(p->g, j) = g;
-        *row_vector(p->hat, j) = hat;
+        if (p != NULL) {
+            *row_vector(p->g, j) = g;
+            *row_vector(p->hat, j) = hat;
+        }
         acc[k] += g;
         acc2[k] = vfma(g, hat, acc2[k]);
     });
@@ -87,27 +95,80 @@ static inline norm_view norm_view_of(const norm_gradient *a, int64_t i) {
     };
 }
 
+static inline void norm_write(const norm_gradient *a, const norm_view *v, norm_pieces *p, int64_t i, int64_t at,
+                              int count, float sum, float product, const norm_view *next) {
+    const trine_dtype T = a->dy->dtype, R = a->h->dtype;
+    const float c1 = a->mean ? sum / (float)a->n : 0, c2 = product / (float)a->n;
+    FOR_TYPE(R, norm_write_as, v, p, c1, c2, at, count, next, T);
+    if (a->dh) row_store(p->g, row_sink_of(a->dh, i, at, a->stream), count, R);
+    if (a->p > 0) row_dropout(p->g, &a->dropout, (uint64_t)(i * a->n + at), count);
+    row_store(p->g, row_sink_of(a->dx, i, at, a->stream), count, T);
+}
+
 /* Sums are dweight and dbias. */
 static void norm_row(const void *op, int64_t i, float *const sum[COLUMNS_SUMS]) {
     const norm_gradient *a = op;
-    norm_pieces pieces, *p = &pieces;
-    const int64_t n = a->n;
-    const trine_dtype T = a->dy->dtype, R = a->h->dtype;
+    norm_pieces pieces;
+    const int n = (int)a->n;
     const norm_view next = norm_view_of(a, i + 1 < a->r ? i + 1 : i);
     norm_view v = norm_view_of(a, i);
     v.dweight = sum[0];
     v.dbias = sum[1];
-    for (int64_t at = 0; at < n; at += ROW_PIECE) FOR_TYPE(T, norm_read_any, &v, p, a->factor, at, row_count(n, at), R);
-    const float c1 = a->mean ? v.sum / (float)n : 0, c2 = v.product / (float)n;
-    v.dweight = v.dbias = NULL;
-    for (int64_t at = 0; at < n; at += ROW_PIECE) {
-        const int count = row_count(n, at);
-        if (n > ROW_PIECE) FOR_TYPE(T, norm_read_any, &v, p, a->factor, at, count, R);
-        FOR_TYPE(R, norm_write_as, &v, p, c1, c2, at, count, &next, T);
-        if (a->dh) row_store(p->g, row_sink_of(a->dh, i, at, a->stream), count, R);
-        if (a->p > 0) row_dropout(p->g, &a->dropout, (uint64_t)(i * n + at), count);
-        row_store(p->g, row_sink_of(a->dx, i, at, a->stream), count, T);
+    FOR_TYPE(a->dy->dtype, norm_read_any, &v, &pieces, a->factor, 0, n, a->h->dtype);
+    norm_write(a, &v, &pieces, i, 0, n, v.sum, v.product, &next);
+}
+
+/* Of rows of several pieces: the sums of g and of g xhat. */
+static void norm_measure(const void *op, int64_t i, int64_t at, int count, double *result) {
+    const norm_gradient *a = op;
+    norm_view v = norm_view_of(a, i);
+    FOR_TYPE(a->dy->dtype, norm_read_any, &v, NULL, a->factor, at, count, a->h->dtype);
+    result[0] = v.sum;
+    result[1] = v.product;
+}
+
+/* A piece at once, where dx is all that is written. */
+INLINE void norm_put_as(const norm_view *v, const float *factor, float c1, float c2, row_sink dx, int count,
+                        trine_dtype R, trine_dtype T) {
+    const float part = v->part, mean = v->mean * part, rstd = v->rstd / part, whole = v->rstd;
+    float *const dweight = v->dweight, *const dbias = v->dbias;
+    const int64_t at = dx.at;
+    ROW_EACH(count, j, k, m, {
+        const vf dy = row_get(v->dy, T, at + j, m);
+        const vf hat = row_mask((row_get(v->h, R, at + j, m) * part - mean) * rstd, m, 0);
+        if (dweight) *(vf_any *)(dweight + j) += dy * hat;
+        if (dbias) *(vf_any *)(dbias + j) += dy;
+        vf d = (dy * *(const vf_any *)(factor + at + j) - c1 - hat * c2) * whole;
+        if (v->dresidual) d += row_get(v->dresidual, R, at + j, m);
+        row_put(dx, T, j, m, d);
+    });
+}
+INLINE void norm_put_any(const norm_view *v, const float *factor, float c1, float c2, row_sink dx, int count,
+                         trine_dtype R, trine_dtype T) {
+    if (R == TRINE_F32)
+        norm_put_as(v, factor, c1, c2, dx, count, TRINE_F32, T);
+    else
+        norm_put_as(v, factor, c1, c2, dx, count, T, T);
+}
+
+static void norm_piece(const void *op, int64_t i, int64_t at, int count, const double *total,
+                       float *const sum[COLUMNS_SUMS]) {
+    const norm_gradient *a = op;
+    const float g = (float)total[0], product = (float)total[1];
+    norm_view v = norm_view_of(a, i);
+    v.dweight = sum[0];
+    v.dbias = sum[1];
+    if (a->dh == NULL && a->p == 0) {
+        FOR_TYPE(a->dy->dtype, norm_put_any, &v, a->factor, a->mean ? g / (float)a->n : 0, product / (float)a->n,
+                 row_sink_of(a->dx, i, at, a->stream), count, a->h->dtype);
+        return;
     }
+    norm_pieces pieces;
+    norm_view here = v;
+    here.dy = (const char *)v.dy + at * (int64_t)vsize(a->dy->dtype); /* in the cache */
+    here.h = (const char *)v.h + at * (int64_t)vsize(a->h->dtype);
+    FOR_TYPE(a->dy->dtype, norm_read_any, &v, &pieces, a->factor, at, count, a->h->dtype);
+    norm_write(a, &v, &pieces, i, at, count, g, product, &here);
 }
 
 /* The parameters that the arguments of both ops have. */
@@ -120,7 +181,7 @@ static norm_gradient norm_gradient_of(const trine_call *call);
 
 static size_t norm_backward_workspace(const trine_call *call) {
     const norm_gradient a = norm_gradient_of(call);
-    return (size_t)(columns_pitch(a.n) + columns_workspace(call, a.r, a.n, norm_sums(&a))) * sizeof(float);
+    return (size_t)columns_pitch(a.n) * sizeof(float) + columns_workspace(call, a.r, a.n, norm_sums(&a));
 }
 
 static void norm_backward_edges(const trine_call *call, trine_kernel_edges *edges) {
@@ -134,10 +195,17 @@ static trine_status norm_backward_launch(const trine_call *call) {
     a.stream = row_streams(call);
     if (a.philox) dropout_tell(&a.dropout, a.philox);
     a.factor = call->workspace;
-    norm_prepare(&a);
-    columns_job job = {
-        .op = &a, .row = norm_row, .r = a.r, .n = a.n, .out = { a.dweight, a.dbias }, .stream = a.stream
-    };
+    const int64_t pieces = columns_pieces(a.n);
+    const int team = pieces < PARTS_LEAST ? 1 : cpu_team(call, pieces, a.n * (int64_t)sizeof(float));
+    cpu_shares(call, team, pieces, norm_prepare, &a);
+    columns_job job = { .op = &a,
+                        .row = norm_row,
+                        .measure = norm_measure,
+                        .piece = norm_piece,
+                        .r = a.r,
+                        .n = a.n,
+                        .out = { a.dweight, a.dbias },
+                        .stream = a.stream };
     columns_run(call, &job, a.factor + columns_pitch(a.n));
     return TRINE_OK;
 }

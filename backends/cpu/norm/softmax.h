@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of softmax on the CPU. A row is read once from memory if L2 may hold it: for its maximum first, then for its
- * exponentials, which are kept; a longer one twice, first for its maximum and sum by online statistics. */
+ * exponentials, which are kept; a longer one twice, first for the maximum and the sum of each of its pieces. */
 #ifndef TRINE_CPU_SOFTMAX_H
 #define TRINE_CPU_SOFTMAX_H
 
-#include "backends/cpu/core/row.h"
+#include "backends/cpu/core/parts.h"
 
 /* A row of up to ROW_PIECE exponentials is kept on the stack, one of up to SOFTMAX_HELD in the workspace. */
 enum { SOFTMAX_HELD = 1 << 18, SOFTMAX_CHUNK = 16, PAIR = 2 * VL };
@@ -112,57 +112,89 @@ INLINE void softmax_write_as(const float *h, float inverse, row_sink y, int coun
         softmax_write_to(h, inverse, y, count, false, T);
 }
 
-/* y from x, `visible` elements, with room for all of them in h. The row at next_x is read next. */
-INLINE void softmax_row_as(const softmax_way *a, float *h, const void *x, const void *next_x, void *y, int64_t visible,
+/* y from x, `visible` elements of one piece. The row at next_x is read next. */
+INLINE void softmax_row_as(const softmax_way *a, float *h, const void *x, const void *next_x, void *y, int visible,
                            trine_dtype T) {
-    float max = -INFINITY, sum = 0;
-    for (int64_t at = 0; at < visible; at += ROW_PIECE) {
-        const float here = softmax_max_as(x, at, row_count(visible, at), a->f, T);
-        max = here < max ? max : here;
-    }
-    const void *next = visible <= ROW_PIECE ? next_x : x;
-    for (int64_t at = 0; at < visible; at += ROW_PIECE)
-        sum += softmax_exp_as(h + at, x, at, row_count(visible, at), softmax_origin(max), a, next, T);
-    const float inverse = softmax_inverse(sum, a);
-    for (int64_t at = 0; at < visible; at += ROW_PIECE)
-        softmax_write_as(h + at, inverse, row_sink_at(y, T, at, a->stream), row_count(visible, at), T);
+    if (visible == 0) return;
+    const float max = softmax_max_as(x, 0, visible, a->f, T);
+    const float sum = softmax_exp_as(h, x, 0, visible, softmax_origin(max), a, next_x, T);
+    softmax_write_as(h, softmax_inverse(sum, a), row_sink_at(y, T, 0, a->stream), visible, T);
 }
 
-/* The same with room for a piece. */
-INLINE void softmax_long_row_as(const softmax_way *a, float *h, const void *x, void *y, int64_t visible,
-                                trine_dtype T) {
-    float max = -INFINITY, sum = 0;
-    for (int64_t at = 0; at < visible; at += ROW_PIECE) {
-        const int count = row_count(visible, at);
-        const float old = max, here = softmax_max_as(x, at, count, a->f, T);
-        if (here > max) max = here;
-        if (at > 0 && max > old) sum *= softmax_exp2(vset(old - max), a->spread)[0];
-        sum += softmax_exp_as(h, x, at, count, softmax_origin(max), a, x, T);
-    }
-    const float inverse = softmax_inverse(sum, a);
-    for (int64_t at = 0; at < visible; at += ROW_PIECE) {
-        const int count = row_count(visible, at);
-        softmax_exp_as(h, x, at, count, softmax_origin(max), a, x, T);
-        softmax_write_as(h, inverse, row_sink_at(y, T, at, a->stream), count, T);
-    }
+/* ---------------------------------------------------------------------------------------------- rows of several pieces
+ */
+
+/* A row that is held has its maximum first, then its exponentials, then y; of another, each piece has both by itself,
+ * and its exponentials again when y is written. */
+enum { SOFTMAX_MAX, SOFTMAX_EXP, SOFTMAX_WRITE, SOFTMAX_BOTH };
+enum { SOFTMAX_TOP, SOFTMAX_SUM }; /* numbers of a row */
+
+INLINE int softmax_first_pass(int64_t n) { return n <= SOFTMAX_HELD ? SOFTMAX_MAX : SOFTMAX_BOTH; }
+static inline void softmax_begin(parts_row *row, int64_t n, int64_t visible) {
+    row->length = visible;
+    row->pass = softmax_first_pass(n);
+    row->number[SOFTMAX_TOP] = -INFINITY;
 }
 
-/* The rows of a matrix in chunks, and the floats of workspace for a thread. */
-static inline int64_t softmax_chunks(int64_t s) { return (s + SOFTMAX_CHUNK - 1) / SOFTMAX_CHUNK; }
-static inline int64_t softmax_pitch(int64_t n) {
-    return n <= ROW_PIECE ? 0 : n <= SOFTMAX_HELD ? cpu_round_up(n, 64) : SOFTMAX_HELD;
+/* A piece's maximum and sum, joined to the row's: what was summed from a smaller maximum becomes less. */
+static inline void softmax_join(const softmax_way *a, parts_row *row, const double *result) {
+    const double top = row->number[SOFTMAX_TOP], max = result[SOFTMAX_TOP] > top ? result[SOFTMAX_TOP] : top;
+    const double down = max > top ? exp2((softmax_origin((float)top) - max) * a->spread) : 1;
+    const double its =
+        max > result[SOFTMAX_TOP] ? exp2((softmax_origin((float)result[SOFTMAX_TOP]) - max) * a->spread) : 1;
+    row->number[SOFTMAX_SUM] = (top == -INFINITY ? row->number[SOFTMAX_SUM] : row->number[SOFTMAX_SUM] * down) +
+                               (result[SOFTMAX_TOP] == -INFINITY ? result[SOFTMAX_SUM] : result[SOFTMAX_SUM] * its);
+    row->number[SOFTMAX_TOP] = max;
 }
-static inline int softmax_team(const trine_call *call, int64_t matrices, int64_t s) {
-    return cpu_team(call, matrices * softmax_chunks(s), row_bytes(call));
+static inline void softmax_add(const softmax_way *a, parts_row *row, const double *result) {
+    if (row->pass == SOFTMAX_MAX && result[SOFTMAX_TOP] > row->number[SOFTMAX_TOP])
+        row->number[SOFTMAX_TOP] = result[SOFTMAX_TOP];
+    else if (row->pass == SOFTMAX_EXP)
+        row->number[SOFTMAX_SUM] += result[SOFTMAX_SUM];
+    else if (row->pass == SOFTMAX_BOTH)
+        softmax_join(a, row, result);
 }
-static inline size_t softmax_workspace(const trine_call *call, int64_t matrices, int64_t s, int64_t n) {
-    return (size_t)(softmax_team(call, matrices, s) * softmax_pitch(n)) * sizeof(float);
+static inline bool softmax_end(parts_row *row) {
+    if (row->pass == SOFTMAX_WRITE) return false;
+    row->pass = row->pass == SOFTMAX_MAX ? SOFTMAX_EXP : SOFTMAX_WRITE;
+    row->last = row->pass == SOFTMAX_WRITE;
+    return true;
+}
+
+INLINE float softmax_row_origin(const parts_row *row) { return softmax_origin((float)row->number[SOFTMAX_TOP]); }
+INLINE float softmax_row_inverse(const parts_row *row, const softmax_way *a) {
+    return softmax_inverse((float)row->number[SOFTMAX_SUM], a);
+}
+
+INLINE void softmax_piece_as(const softmax_way *a, const parts_row *row, int64_t n, float *h, const void *x, void *y,
+                             int64_t at, int count, double *result, trine_dtype T) {
+    float origin = softmax_row_origin(row);
+    if (row->pass == SOFTMAX_MAX || row->pass == SOFTMAX_BOTH) {
+        const float max = softmax_max_as(x, at, count, a->f, T);
+        result[SOFTMAX_TOP] = max;
+        origin = softmax_origin(max);
+    }
+    if (row->pass != SOFTMAX_MAX && (row->pass != SOFTMAX_WRITE || softmax_first_pass(n) == SOFTMAX_BOTH))
+        result[SOFTMAX_SUM] = softmax_exp_as(h, x, at, count, origin, a, (const char *)x + at * (int64_t)vsize(T), T);
+    if (row->pass == SOFTMAX_WRITE)
+        softmax_write_as(h, softmax_row_inverse(row, a), row_sink_at(y, T, at, a->stream), count, T);
+}
+
+/* The rows of a matrix in chunks, and what is held of a row of several pieces. */
+static inline int64_t softmax_chunk(int64_t n) {
+    const int64_t rows = n > 0 ? ROW_PIECE / 2 / n : SOFTMAX_CHUNK;
+    return rows < 1 ? 1 : rows < SOFTMAX_CHUNK ? rows : SOFTMAX_CHUNK;
+}
+static inline int64_t softmax_chunks(int64_t s, int64_t n) { return (s + softmax_chunk(n) - 1) / softmax_chunk(n); }
+static inline int64_t softmax_held(int64_t n) { return n <= SOFTMAX_HELD ? cpu_round_up(n, 64) : 0; }
+static inline int softmax_team(const trine_call *call, int64_t matrices, int64_t s, int64_t n) {
+    return cpu_team(call, matrices * softmax_chunks(s, n), row_bytes(call));
 }
 static inline void softmax_edges(const trine_call *call, trine_kernel_edges *edges) {
-    row_edges(call, edges);
+    parts_row_edges(call, edges);
     trine_kernel_edge(edges, row_along(call), 2 * PAIR);
     trine_kernel_edge(edges, row_along(call), SOFTMAX_HELD);
-    trine_kernel_edge(edges, row_down(call), SOFTMAX_CHUNK);
+    trine_kernel_edge(edges, row_down(call), softmax_chunk(call->dim[row_along(call)]));
 }
 
 #endif

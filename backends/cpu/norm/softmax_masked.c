@@ -8,8 +8,7 @@
 typedef struct softmax_masked {
     softmax_way way;
     const trine_tensor *x, *mask, *bias, *y;
-    int64_t h, sq, n, pitch;
-    float *held; /* `pitch` floats for each thread */
+    int64_t h, sq, n;
     bool causal;
 } softmax_masked;
 
@@ -97,42 +96,36 @@ INLINE float masked_exp_as(float *h, int count, float origin, float spread, cons
     return row_total(acc);
 }
 
-/* y, `visible` elements, with room for all of them in h. */
-INLINE float masked_row_as(const masked_row *r, float *h, void *y, int64_t visible, trine_dtype T) {
-    float max = -INFINITY, sum = 0;
-    for (int64_t at = 0; at < visible; at += ROW_PIECE) {
-        const float here = masked_scores(h + at, r, at, row_count(visible, at), T);
-        max = here < max ? max : here;
-    }
-    for (int64_t at = 0; at < visible; at += ROW_PIECE)
-        sum += masked_exp_as(h + at, row_count(visible, at), softmax_origin(max), r->way->spread, r->next_x, T);
-    const float inverse = softmax_inverse(sum, r->way);
+INLINE void masked_write_as(const masked_row *r, const float *h, float inverse, void *y, int64_t at, int count,
+                            trine_dtype T) {
     const bool stream = r->way->stream && inverse == inverse;
-    for (int64_t at = 0; at < visible; at += ROW_PIECE)
-        softmax_write_as(h + at, inverse, row_sink_at(y, T, at, stream), row_count(visible, at), T);
+    softmax_write_as(h, inverse, row_sink_at(y, T, at, stream), count, T);
+}
+
+/* y, `visible` elements of one piece. */
+INLINE float masked_row_as(const masked_row *r, float *h, void *y, int visible, trine_dtype T) {
+    if (visible == 0) return 0;
+    const float max = masked_scores(h, r, 0, visible, T);
+    const float sum = masked_exp_as(h, visible, softmax_origin(max), r->way->spread, r->next_x, T);
+    const float inverse = softmax_inverse(sum, r->way);
+    masked_write_as(r, h, inverse, y, 0, visible, T);
     return inverse;
 }
 
-/* The same with room for a piece. */
-INLINE float masked_long_row_as(const masked_row *r, float *h, void *y, int64_t visible, trine_dtype T) {
-    const float spread = r->way->spread;
-    float max = -INFINITY, sum = 0;
-    for (int64_t at = 0; at < visible; at += ROW_PIECE) {
-        const int count = row_count(visible, at);
-        const float old = max, here = masked_scores(h, r, at, count, T);
-        if (here > max) max = here;
-        if (at > 0 && max > old) sum *= softmax_exp2(vset(old - max), spread)[0];
-        sum += masked_exp_as(h, count, softmax_origin(max), spread, r->x, T);
+/* Of a row of several pieces: as softmax_piece_as. */
+INLINE void masked_piece_as(const masked_row *r, const parts_row *row, int64_t n, float *h, void *y, int64_t at,
+                            int count, double *result, trine_dtype T) {
+    float origin = softmax_row_origin(row);
+    const bool again = row->pass == SOFTMAX_WRITE && softmax_first_pass(n) == SOFTMAX_BOTH;
+    if (row->pass == SOFTMAX_MAX || row->pass == SOFTMAX_BOTH || again) {
+        const float max = masked_scores(h, r, at, count, T);
+        result[SOFTMAX_TOP] = max;
+        if (!again) origin = softmax_origin(max);
     }
-    const float inverse = softmax_inverse(sum, r->way);
-    const bool stream = r->way->stream && inverse == inverse;
-    for (int64_t at = 0; at < visible; at += ROW_PIECE) {
-        const int count = row_count(visible, at);
-        masked_scores(h, r, at, count, T);
-        masked_exp_as(h, count, softmax_origin(max), spread, r->x, T);
-        softmax_write_as(h, inverse, row_sink_at(y, T, at, stream), count, T);
-    }
-    return inverse;
+    if (row->pass == SOFTMAX_EXP || row->pass == SOFTMAX_BOTH || again)
+        result[SOFTMAX_SUM] =
+            masked_exp_as(h, count, origin, r->way->spread, (const char *)r->x + at * (int64_t)vsize(T), T);
+    if (row->pass == SOFTMAX_WRITE) masked_write_as(r, h, softmax_row_inverse(row, r->way), y, at, count, T);
 }
 
 /* What is hidden is 0 in a row of NaN too. */
@@ -163,47 +156,103 @@ static bool masked_row_of(const softmax_masked *a, scores_place at, masked_row *
     return true;
 }
 
-INLINE void softmax_masked_row_as(const softmax_masked *a, float *h, scores_place at, trine_dtype T) {
-    const int64_t size = (int64_t)vsize(T);
+/* The row at a place, and how many of its elements are visible. */
+INLINE masked_row masked_row_at(const softmax_masked *a, scores_place at, int64_t *visible_out) {
     masked_row r = { .way = &a->way,
                      .x = scores_row(a->x, at),
                      .next_x = scores_row(a->x, scores_next(at, a->sq)),
                      .of_bias = TRINE_F32 };
+    *visible_out = masked_row_of(a, at, &r) ? a->n : 0;
+    if (a->causal && *visible_out > 0) *visible_out = row_visible(at.i, a->sq, a->n);
+    return r;
+}
+
+static void masked_finish(const softmax_masked *a, const masked_row *r, char *y, int64_t visible, float inverse) {
+    const int64_t size = (int64_t)vsize(a->y->dtype);
+    if (r->mask && inverse != inverse) masked_hide(r->mask, y, visible, size);
+    memset(y + visible * size, 0, (size_t)((a->n - visible) * size));
+}
+
+INLINE void softmax_masked_row_as(const softmax_masked *a, float *h, scores_place at, trine_dtype T) {
+    int64_t visible;
+    const masked_row r = masked_row_at(a, at, &visible);
     char *const y = scores_row(a->y, at);
-    int64_t visible = masked_row_of(a, at, &r) ? a->n : 0;
-    if (a->causal && visible > 0) visible = row_visible(at.i, a->sq, a->n);
-    const bool held = visible <= SOFTMAX_HELD;
-    if (a->bias || r.mask) {
-        const float inverse = held ? masked_row_as(&r, h, y, visible, T) : masked_long_row_as(&r, h, y, visible, T);
-        if (r.mask && inverse != inverse) masked_hide(r.mask, y, visible, size);
-    } else if (held) {
-        softmax_row_as(&a->way, h, r.x, r.next_x, y, visible, T);
-    } else {
-        softmax_long_row_as(&a->way, h, r.x, y, visible, T);
-    }
-    if (visible < a->n) memset(y + visible * size, 0, (size_t)((a->n - visible) * size));
+    float inverse = 0;
+    if (a->bias || r.mask)
+        inverse = masked_row_as(&r, h, y, (int)visible, T);
+    else
+        softmax_row_as(&a->way, h, r.x, r.next_x, y, (int)visible, T);
+    masked_finish(a, &r, y, visible, inverse);
 }
 
 static void softmax_masked_part(const void *context, int64_t first, int64_t last, int thread) {
     const softmax_masked *a = context;
-    row_piece piece;
-    float *h = a->pitch > 0 ? a->held + thread * a->pitch : piece;
-    const int64_t chunks = softmax_chunks(a->sq);
+    const int64_t chunks = softmax_chunks(a->sq, a->n), rows = softmax_chunk(a->n);
+    row_piece h;
+    (void)thread;
     for (int64_t c = first; c < last; c++) {
-        const int64_t i = c % chunks * SOFTMAX_CHUNK, end = i + SOFTMAX_CHUNK < a->sq ? i + SOFTMAX_CHUNK : a->sq;
+        const int64_t i = c % chunks * rows, end = i + rows < a->sq ? i + rows : a->sq;
         scores_place at = scores_place_of(c / chunks * a->sq, a->h, a->sq);
         for (at.i = i; at.i < end; at.i++) FOR_TYPE(a->x->dtype, softmax_masked_row_as, a, h, at);
     }
     if (a->way.stream) stream_fence();
 }
 
+static void begin(const void *op, parts_row *row) {
+    const softmax_masked *a = op;
+    int64_t visible;
+    masked_row_at(a, scores_place_of(row->i, a->h, a->sq), &visible);
+    softmax_begin(row, a->n, visible);
+}
+INLINE void piece_as(const softmax_masked *a, const parts_row *row, int64_t at, int count, float *h, double *result,
+                     trine_dtype T) {
+    const scores_place place = scores_place_of(row->i, a->h, a->sq);
+    int64_t visible;
+    const masked_row r = masked_row_at(a, place, &visible);
+    if (a->bias || r.mask)
+        masked_piece_as(&r, row, a->n, h, scores_row(a->y, place), at, count, result, T);
+    else
+        softmax_piece_as(&a->way, row, a->n, h, r.x, scores_row(a->y, place), at, count, result, T);
+}
+static void piece(const void *op, const parts_row *row, int64_t at, int count, float *h, double *result) {
+    const softmax_masked *a = op;
+    FOR_TYPE(a->x->dtype, piece_as, a, row, at, count, h, result);
+}
+static void add(const void *op, parts_row *row, const double *result) {
+    softmax_add(&((const softmax_masked *)op)->way, row, result);
+}
+static bool end(const void *op, parts_row *row) {
+    const softmax_masked *a = op;
+    const scores_place at = scores_place_of(row->i, a->h, a->sq);
+    int64_t visible;
+    if (softmax_end(row)) return true;
+    const masked_row r = masked_row_at(a, at, &visible);
+    masked_finish(a, &r, scores_row(a->y, at), visible, softmax_row_inverse(row, &a->way));
+    return false;
+}
+
 static int64_t matrices_of(const trine_call *call) {
     return call->dim[SOFTMAX_MASKED_DIM_B] * call->dim[SOFTMAX_MASKED_DIM_H];
 }
 
+static parts parts_of(const trine_call *call, const softmax_masked *a) {
+    const int64_t n = call->dim[SOFTMAX_MASKED_DIM_SK];
+    return (parts){ .op = a,
+                    .rows = matrices_of(call) * call->dim[SOFTMAX_MASKED_DIM_SQ],
+                    .n = n,
+                    .bytes = row_bytes(call),
+                    .held = softmax_held(n),
+                    .in_turn = a && a->causal,
+                    .stream = a && a->way.stream,
+                    .begin = begin,
+                    .piece = piece,
+                    .add = add,
+                    .end = end };
+}
+
 static size_t workspace(const trine_call *call) {
-    return softmax_workspace(call, matrices_of(call), call->dim[SOFTMAX_MASKED_DIM_SQ],
-                             call->dim[SOFTMAX_MASKED_DIM_SK]);
+    const parts job = parts_of(call, NULL);
+    return job.n > ROW_PIECE ? parts_workspace(call, &job) : 0;
 }
 
 static trine_status launch(const trine_call *call) {
@@ -219,19 +268,22 @@ static trine_status launch(const trine_call *call) {
         .h = call->dim[SOFTMAX_MASKED_DIM_H],
         .sq = sq,
         .n = n,
-        .pitch = softmax_pitch(n),
-        .held = call->workspace,
         .causal = args->causal,
     };
     if (a.bias) { /* scores themselves: they are what it is added to */
         a.way.f = args->scale;
         a.way.spread = (float)0x1.71547652b82fep0;
     }
-    const int team = softmax_team(call, matrices, sq);
+    if (n > ROW_PIECE) {
+        const parts job = parts_of(call, &a);
+        parts_run(call, &job, call->workspace);
+        return TRINE_OK;
+    }
+    const int team = softmax_team(call, matrices, sq, n);
     if (a.causal) /* rows grow */
-        cpu_tasks(call, team, matrices * softmax_chunks(sq), softmax_masked_part, &a);
+        cpu_tasks(call, team, matrices * softmax_chunks(sq, n), softmax_masked_part, &a);
     else
-        cpu_shares(call, team, matrices * softmax_chunks(sq), softmax_masked_part, &a);
+        cpu_shares(call, team, matrices * softmax_chunks(sq, n), softmax_masked_part, &a);
     return TRINE_OK;
 }
 
