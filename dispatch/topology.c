@@ -8,11 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backends/places.h"
 #include "cgroup.h"
 #include "dispatch.h"
 #include "openmp.h"
 
-enum { CPUS = 8192 }; /* Linux's own limit (CONFIG_NR_CPUS) */
+enum { CPUS = PLACES_CPUS };
 
 /* With OMP_PROC_BIND the calling thread is bound to one place already, and the process's CPUs are those of all
  * places. */
@@ -166,6 +167,60 @@ static bool read_hwloc(trine_host *host) {
     return first != NULL;
 }
 
+/* A CPU of two nodes, as where one is of faster memory, is the first's. */
+static void read_places(hwloc_topology_t topology, trine_places *places) {
+    hwloc_obj_t node = NULL, core = NULL;
+    while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)) != NULL) {
+        bool any = false;
+        for (int cpu = hwloc_bitmap_first(node->cpuset); cpu >= 0 && cpu < CPUS;
+             cpu = hwloc_bitmap_next(node->cpuset, cpu)) {
+            if (places->of_cpu[cpu] >= 0) continue;
+            places->of_cpu[cpu] = (int8_t)places->nodes;
+            any = true;
+        }
+        if (!any) continue;
+        places->os[places->nodes] = (int)node->os_index;
+        places->memory[places->nodes] = (int64_t)node->attr->numanode.local_memory;
+        if (++places->nodes == PLACES_NODES) break;
+    }
+    cpu_set_t *set = CPU_ALLOC(CPUS);
+    const size_t size = CPU_ALLOC_SIZE(CPUS);
+    const bool bounded = set != NULL && trine_topology_cpus(set, size) && hwloc_topology_is_thissystem(topology);
+    while ((core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core)) != NULL) {
+        int cpu = hwloc_bitmap_first(core->cpuset);
+        while (bounded && cpu >= 0 && cpu < CPUS && !CPU_ISSET_S((size_t)cpu, size, set))
+            cpu = hwloc_bitmap_next(core->cpuset, cpu);
+        if (cpu >= 0 && cpu < CPUS && places->of_cpu[cpu] >= 0) places->cores[places->of_cpu[cpu]]++;
+    }
+    CPU_FREE(set);
+}
+
+/* Leaves those that have cores. */
+static void drop_empty(trine_places *places) {
+    int kept = 0;
+    for (int k = 0; k < places->nodes; k++) {
+        const int to = places->cores[k] > 0 ? kept : -1;
+        for (int cpu = 0; cpu < CPUS; cpu++)
+            if (places->of_cpu[cpu] == k) places->of_cpu[cpu] = (int8_t)to;
+        if (to < 0) continue;
+        places->os[to] = places->os[k];
+        places->cores[to] = places->cores[k];
+        places->memory[to] = places->memory[k];
+        kept++;
+    }
+    places->nodes = kept;
+}
+
+void trine_topology_places(trine_places *places_out) {
+    hwloc_topology_t topology;
+    *places_out = (trine_places){ 0 };
+    memset(places_out->of_cpu, -1, sizeof places_out->of_cpu);
+    if (!load(&topology, false)) return;
+    if (hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE) <= PLACES_NODES) read_places(topology, places_out);
+    hwloc_topology_destroy(topology);
+    drop_empty(places_out);
+}
+
 static int numa_of_pci_hwloc(const char *bus_id) {
     hwloc_topology_t topology;
     if (!load(&topology, true)) return -1;
@@ -182,6 +237,11 @@ static int numa_of_pci_hwloc(const char *bus_id) {
 static bool read_hwloc(trine_host *host) {
     (void)host;
     return false;
+}
+
+void trine_topology_places(trine_places *places_out) {
+    *places_out = (trine_places){ 0 };
+    memset(places_out->of_cpu, -1, sizeof places_out->of_cpu);
 }
 
 static int numa_of_pci_hwloc(const char *bus_id) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/places.h"
 #include "bench/bench.h"
 #include "dispatch/dispatch.h"
 #include "nvml.h"
@@ -30,6 +31,17 @@ static void print_device(int index, const trine_device_info_t *d) {
                managed.power_limit, managed.persistent ? "on" : "off");
 }
 
+/* As backends/cpu/core/nodes.h says. */
+static void print_nodes(void) {
+    static trine_places places;
+    char memory[32];
+    trine_topology_places(&places);
+    for (int k = 0, first = 0; k < places.nodes; first += places.cores[k++]) {
+        printf("    NUMA node %d: %d cores, memory %s, threads %d to %d\n", places.os[k], places.cores[k],
+               bench_bytes_text((double)places.memory[k], memory, sizeof memory), first, first + places.cores[k] - 1);
+    }
+}
+
 static void print_use(const trine_backend_info_t *b) {
     const int count = b->extends ? b->kernels : b->devices;
     if (b->extends) printf(", extends %s", b->extends);
@@ -41,7 +53,10 @@ static void print_text(const trine *lib) {
            trine_spec_hash(), TRINE_OP_COUNT - 1);
     trine_device_info_t device;
     for (int i = 0; i < trine_device_count(lib); i++)
-        if (trine_device_info(lib, i, &device) == TRINE_OK) print_device(i, &device);
+        if (trine_device_info(lib, i, &device) == TRINE_OK) {
+            print_device(i, &device);
+            if (strcmp(device.name, "cpu") == 0) print_nodes();
+        }
     printf("\nbackends\n");
     trine_backend_info_t backend;
     for (int i = 0; i < trine_backend_count(lib); i++) {

@@ -18,6 +18,7 @@
 #endif
 
 #include "cpu.h"
+#include "nodes.h"
 
 /* A level of instructions; each contains those before it. */
 typedef struct level {
@@ -145,10 +146,32 @@ static trine_status memory_free(const trine_device *device, void *queue, void *m
     return TRINE_OK;
 }
 
+typedef struct copy {
+    char *to;
+    const char *from;
+    size_t bytes;
+} copy;
+
+enum { PAGE = 4096, SPREAD = 1 << 20 }; /* bytes; from SPREAD on a copy is one for all threads */
+
+static void copy_pages(const void *context, int64_t first, int64_t last, int thread) {
+    const copy *c = context;
+    const size_t begin = (size_t)first * PAGE, end = (size_t)last * PAGE;
+    (void)thread;
+    memcpy(c->to + begin, c->from + begin, (end < c->bytes ? end : c->bytes) - begin);
+}
+
+/* On several NUMA nodes each thread writes the share that it has of a tensor in kernels, and so is the first to touch
+ * it. */
 static trine_status memory_write(const trine_device *device, void *queue, void *memory, const void *host,
                                  size_t bytes) {
-    (void)device, (void)queue;
-    if (bytes) memcpy(memory, host, bytes);
+    const cpu_queue *q = queue;
+    const copy all = { memory, host, bytes };
+    (void)device;
+    if (bytes >= SPREAD && trine_cpu_pool_nodes(q->pool) > 1)
+        trine_cpu_pool_run(q->pool, q->threads, (int64_t)((bytes + PAGE - 1) / PAGE), false, copy_pages, &all);
+    else if (bytes)
+        memcpy(memory, host, bytes);
     return TRINE_OK;
 }
 

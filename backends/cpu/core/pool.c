@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "nodes.h"
+
 enum {
     PIECES = 4,            /* of a thread's share */
     SPIN = 50000,          /* nanoseconds that a thread looks for work, or for the end of a job, before it sleeps */
@@ -46,6 +48,7 @@ typedef struct job {
 typedef struct worker {
     _Alignas(LINE) uint32_t word;
     int number; /* in the job's team, from 1 */
+    int place;  /* in the pool, from 1 */
     const job *job_of;
     struct worker *next; /* in the job's team, or in the list of free ones */
     struct worker *older;
@@ -57,11 +60,12 @@ typedef struct worker {
 struct cpu_pool {
     cpu_pool *older;
     pthread_mutex_t lock;
-    worker *free, *newest;
+    worker *free, *newest; /* free: by their places */
     int threads, cpus;
     int64_t refused; /* when a thread could not be made; 0: never */
     size_t size;
     cpu_set_t *set;
+    trine_places *places; /* NULL: one node */
 };
 
 static cpu_pool *pools;
@@ -158,6 +162,38 @@ static void *thread_main(void *argument) {
     return NULL;
 }
 
+/* ----------------------------------------------------------------------------------------------------------- nodes */
+
+int trine_cpu_pool_node(const trine_places *places, int number) {
+    int cores = 0, node = 0;
+    for (int k = 0; k < places->nodes; k++) cores += places->cores[k];
+    if (cores == 0) return 0;
+    for (number %= cores; number >= places->cores[node]; node++) number -= places->cores[node];
+    return node;
+}
+
+int trine_cpu_pool_nodes(const cpu_pool *pool) { return pool != NULL && pool->places ? pool->places->nodes : 1; }
+
+static void find_places(cpu_pool *p) {
+    p->places = malloc(sizeof *p->places);
+    if (p->places != NULL) trine_topology_places(p->places);
+    if (p->places == NULL || p->places->nodes > 1) return;
+    free(p->places);
+    p->places = NULL;
+}
+
+/* Of the pool's CPUs those of the thread's node; all, where a made-up topology has others. */
+static void bind(const worker *w, pthread_attr_t *attributes) {
+    const cpu_pool *p = w->pool;
+    cpu_set_t *near = p->places ? calloc(1, p->size) : NULL;
+    const int node = p->places ? trine_cpu_pool_node(p->places, w->place) : 0;
+    for (size_t cpu = 0; near != NULL && cpu < p->size * 8 && cpu < PLACES_CPUS; cpu++)
+        if (CPU_ISSET_S(cpu, p->size, p->set) && p->places->of_cpu[cpu] == node) CPU_SET_S(cpu, p->size, near);
+    const bool some = near != NULL && CPU_COUNT_S(p->size, near) > 0;
+    pthread_attr_setaffinity_np(attributes, p->size, some ? near : p->set);
+    free(near);
+}
+
 /* Signals are for the program's own threads; those that a fault raises are not blocked, so that its handlers see
  * them. */
 static bool thread_start(worker *w) {
@@ -170,7 +206,7 @@ static bool thread_start(worker *w) {
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     if (pthread_attr_getstacksize(&attributes, &stack) == 0 && stack < STACK_LEAST)
         pthread_attr_setstacksize(&attributes, STACK_LEAST);
-    pthread_attr_setaffinity_np(&attributes, w->pool->size, w->pool->set);
+    bind(w, &attributes);
     sigfillset(&all);
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) sigdelset(&all, faults[i]);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -220,6 +256,7 @@ cpu_pool *trine_cpu_pool(const cpu_set_t *cpus, size_t size) {
                          .set = malloc(size) };
         if (p->set != NULL) {
             memcpy(p->set, cpus, size);
+            find_places(p);
             pools = p;
         } else {
             free(p);
@@ -235,7 +272,7 @@ static worker *make_worker(cpu_pool *p) {
     if (p->refused != 0 && clock_now(CLOCK_MONOTONIC) - p->refused < AGAIN) return NULL;
     worker *w = NULL;
     if (posix_memalign((void **)&w, LINE, sizeof *w) != 0) return NULL;
-    *w = (worker){ .word = FREE, .pool = p, .older = p->newest };
+    *w = (worker){ .word = FREE, .pool = p, .older = p->newest, .place = p->threads + 1 };
     if (!thread_start(w)) {
         p->refused = clock_now(CLOCK_MONOTONIC);
         free(w);
@@ -248,7 +285,7 @@ static worker *make_worker(cpu_pool *p) {
 
 /* Takes up to `most` threads that neither work nor rest, in the order of the list, and makes more while the CPUs, or
  * else this team, are not used up. Returns how many. */
-static int claim(cpu_pool *p, int most, worker **first_out, worker **last_out) {
+static int claim(cpu_pool *p, int most, worker **first_out) {
     int count = 0;
     int64_t now = 0;
     worker **from = &p->free, **to = first_out;
@@ -269,7 +306,6 @@ static int claim(cpu_pool *p, int most, worker **first_out, worker **last_out) {
         else if (p->threads >= limit || (w = make_worker(p)) == NULL)
             break;
         *to = w;
-        *last_out = w;
         to = &w->next;
         count++;
     }
@@ -278,10 +314,16 @@ static int claim(cpu_pool *p, int most, worker **first_out, worker **last_out) {
     return count;
 }
 
-static void release(cpu_pool *p, worker *first, worker *last) {
+/* Both lists are in the order of places. */
+static void release(cpu_pool *p, worker *first) {
     pthread_mutex_lock(&p->lock);
-    last->next = p->free;
-    p->free = first;
+    for (worker **at = &p->free; first != NULL; at = &(*at)->next) {
+        if (*at != NULL && (*at)->place < first->place) continue;
+        worker *w = first;
+        first = w->next;
+        w->next = *at;
+        *at = w;
+    }
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -298,8 +340,7 @@ static void dismiss(worker *w) {
 
 void trine_cpu_pool_run(cpu_pool *pool, int team, int64_t n, bool in_turn, cpu_body *body, const void *context) {
     job j = { .body = body, .context = context, .piece = 1, .in_turn = in_turn, .share = { 0, n } };
-    worker *last = NULL;
-    const int helpers = pool != NULL && team > 1 ? claim(pool, team - 1, &j.first, &last) : 0;
+    const int helpers = pool != NULL && team > 1 ? claim(pool, team - 1, &j.first) : 0;
     if (helpers == 0) {
         if (!in_turn) j.piece = n;
         take_pieces(&j, &j.share, 0);
@@ -319,5 +360,5 @@ void trine_cpu_pool_run(cpu_pool *pool, int team, int64_t n, bool in_turn, cpu_b
     for (worker *w = j.first; w != NULL; w = w->next) call(w);
     take_part(&j, NULL);
     for (worker *w = j.first; w != NULL; w = w->next) dismiss(w);
-    release(pool, j.first, last);
+    release(pool, j.first);
 }
