@@ -5,7 +5,7 @@
  * A task is a block of rows of one problem; it packs the keys and values it needs itself. When there are few rows
  * (decoding) the keys are shared out instead, in chunks of fixed length, whose partial results are merged in order:
  * that is the kernel "split". Neither depends on the number of threads. */
-#include "attention.h"
+#include "attention_dots_rows.h"
 #include "attention_same.h"
 
 enum { BK = 128, LDS = BK + 16, CHUNK = 1024 };
@@ -17,7 +17,9 @@ typedef struct buffers {
     float *q, *kt, *v, *o, *s; /* rows x d, d x BK, BK x d, rows x d, GROUP x BK */
     /* rows running maxima; rows x VL sums of exponentials, by lanes, and then as many whole ones */
     float *top, *sum;
-    int64_t ld; /* of q, v and o */
+    int64_t ld;         /* of q, v and o */
+    int64_t rows;       /* that there is memory for */
+    const char *packed; /* NULL, or the sequence's blocks of keys */
 } buffers;
 
 static attention attention_of(const trine_call *call) {
@@ -25,23 +27,28 @@ static attention attention_of(const trine_call *call) {
     return ATTENTION_OF(call, args, ATTENTION);
 }
 
+static bool by_dots(const attention *a) { return dots_pay() && a->dtype == TRINE_BF16; }
+
 /* Rows of a block: packing keys and values is shared by many, but not so that too few blocks are left to share out. */
 enum { ENOUGH = 4 * MAX_ROWS, MANY = 32 * MAX_ROWS };
 static int64_t block_rows(const attention *a) {
     const int64_t rows = a->b * a->sq * a->hk * a->group;
-    return rows >= MANY ? MAX_ROWS : rows >= ENOUGH ? MAX_ROWS / 2 : MAX_ROWS / 4;
+    const int64_t few = by_dots(a) ? cpu_round_up(MAX_ROWS / 4, SIDE) : MAX_ROWS / 4;
+    return rows >= MANY ? MAX_ROWS : rows >= ENOUGH ? MAX_ROWS / 2 : few;
 }
 
+/* Bytes of a thread's memory: of floats, which few rows are in any case, or by dots. */
 static size_t buffer_bytes(const attention *a) {
-    const int64_t rows = block_rows(a), d = cpu_round_up(a->d, VL),
-                  floats = (2 * rows + BK) * leading(d) + d * LDS + GROUP * LDS + rows + rows * VL;
+    const int64_t rows = block_rows(a), d = cpu_round_up(a->d, VL);
+    int64_t floats = (2 * rows + BK) * leading(d) + d * LDS + GROUP * LDS + rows + rows * VL;
+    if (by_dots(a) && dots_floats(rows, a->d) > floats) floats = dots_floats(rows, a->d);
     return (size_t)cpu_round_up(floats * (int64_t)sizeof(float), 256);
 }
 
 /* Those of a thread, from `offset` on in the workspace. */
 static buffers buffers_of(const attention *a, size_t offset, int thread) {
     const int64_t rows = block_rows(a), d = cpu_round_up(a->d, VL);
-    buffers w = { .ld = leading(d) };
+    buffers w = { .ld = leading(d), .rows = rows };
     w.q = (float *)(void *)((char *)a->call->workspace + offset + buffer_bytes(a) * (size_t)thread);
     w.o = w.q + rows * w.ld;
     w.v = w.o + rows * w.ld;
@@ -50,6 +57,11 @@ static buffers buffers_of(const attention *a, size_t offset, int thread) {
     w.sum = w.s + GROUP * LDS;
     w.top = w.sum + rows * VL;
     return w;
+}
+
+/* A block of so many rows: its tiles. */
+static int64_t step_of(const attention *a, int64_t rows) {
+    return by_dots(a) && rows > FEW ? SIDE : rows <= SINGLE ? 1 : MR;
 }
 
 static void pack_queries(const block *b, const buffers *w) {
@@ -252,8 +264,15 @@ INLINE void step_group(const block *b, const buffers *w, const keys *keys, const
 }
 
 /* The block's rows against keys from `start` to `end`: w->o, top and sum. */
-static void attend(const block *b, const buffers *w, int64_t start, int64_t end) {
+static void attend(const block *b, buffers *w, int64_t start, int64_t end) {
     keys k;
+    if (b->step == SIDE) {
+        dots_buffers x = dots_buffers_at(w->q, w->rows, b->a->d);
+        x.shared = w->packed, x.step = b->a->hk * dots_block_of(b->a->d).bytes;
+        w->o = x.o, w->top = x.top, w->sum = x.sum, w->ld = x.ld;
+        dots_attend(b, &x, start, end);
+        return;
+    }
     pack_queries(b, w);
     memset(w->o, 0, (size_t)(b->padded * w->ld) * sizeof *w->o);
     for (int64_t r = 0; r < b->padded; r++) w->top[r] = -INFINITY;
@@ -304,28 +323,42 @@ static void finish(const block *b, const buffers *w) {
 
 /* ------------------------------------------------------------------------------------------------------------ tasks */
 
-/* The most blocks of rows that the sequences can have together. */
-static int64_t most_blocks(const attention *a) {
-    const int64_t rows = a->sq * a->group, size = block_rows(a);
-    return a->cu_q ? a->sequences + rows / size : a->sequences * ((rows + size - 1) / size);
+/* The most blocks of `size` tokens that sequences can have together, of `tokens` each or, packed, in all. */
+static int64_t most_blocks(const attention *a, int64_t tokens, int64_t size) {
+    return a->cu_q ? a->sequences + tokens / size : a->sequences * ((tokens + size - 1) / size);
 }
+static int64_t most_row_blocks(const attention *a) { return most_blocks(a, a->sq * a->group, block_rows(a)); }
 
-/* The workspace begins with the number of blocks before each sequence. */
+/* Keys are packed once for several blocks of rows. */
+static bool shares_keys(const attention *a) { return by_dots(a) && a->sq * a->group > block_rows(a); }
+
+/* The workspace: the numbers of blocks of rows and of keys before each sequence; packed blocks of keys; the threads'
+ * memory. */
 static size_t index_bytes(const attention *a) {
-    return (size_t)cpu_round_up((a->sequences + 1) * (int64_t)sizeof(int64_t), 256);
+    return (size_t)cpu_round_up(2 * (a->sequences + 1) * (int64_t)sizeof(int64_t), 256);
+}
+static size_t keys_bytes(const attention *a) {
+    return shares_keys(a)
+               ? (size_t)cpu_round_up(most_blocks(a, a->sk, DOTS_KEYS) * a->hk * dots_block_of(a->d).bytes, 256)
+               : 0;
 }
 
 static size_t workspace(const trine_call *call) {
     const attention a = attention_of(call);
-    const size_t threads = (size_t)most_threads(call, most_blocks(&a) * a.hk);
-    return index_bytes(&a) + threads * buffer_bytes(&a);
+    const size_t threads = (size_t)most_threads(call, most_row_blocks(&a) * a.hk);
+    return index_bytes(&a) + keys_bytes(&a) + threads * buffer_bytes(&a);
 }
 
-/* Blocks are numbered by sequence, and start from the last: with a causal mask the last rows of a sequence have the
- * most keys. */
-static void run_task(const attention *a, const int64_t *before, int64_t task, const buffers *w) {
+typedef struct attend_job {
+    const attention *a;
+    const int64_t *rows, *keys; /* blocks before each sequence */
+    char *packed;               /* NULL, or blocks of keys: by block, then by head */
+    int64_t tasks;
+} attend_job;
+
+/* The sequence that a block belongs to. */
+static int64_t sequence_at(const attention *a, const int64_t *before, int64_t number) {
     int64_t s = 0, above = a->sequences;
-    const int64_t number = task / a->hk;
     while (above - s > 1) {
         const int64_t middle = s + (above - s) / 2;
         if (before[middle] <= number)
@@ -333,38 +366,62 @@ static void run_task(const attention *a, const int64_t *before, int64_t task, co
         else
             above = middle;
     }
-    const sequence seq = sequence_of(a, s);
-    const int64_t size = block_rows(a), first = (number - before[s]) * size, rows = seq.queries * a->group - first;
-    block b;
-    block_init(&b, a, seq, task % a->hk, first, rows < size ? rows : size, rows <= SINGLE ? 1 : MR);
-    attend(&b, w, 0, seq.keys);
-    finish(&b, w);
+    return s;
 }
 
-typedef struct attend_job {
-    const attention *a;
-    const int64_t *before;
-    int64_t tasks;
-} attend_job;
+/* Blocks are numbered by sequence, and start from the last: with a causal mask the last rows of a sequence have the
+ * most keys. */
+static void run_task(const attend_job *job, int64_t task, buffers w) {
+    const attention *a = job->a;
+    const int64_t number = task / a->hk, head = task % a->hk, s = sequence_at(a, job->rows, number);
+    const sequence seq = sequence_of(a, s);
+    const int64_t size = block_rows(a), first = (number - job->rows[s]) * size, rows = seq.queries * a->group - first;
+    block b;
+    block_init(&b, a, seq, head, first, rows < size ? rows : size, step_of(a, rows < size ? rows : size));
+    if (job->packed) w.packed = job->packed + (job->keys[s] * a->hk + head) * dots_block_of(a->d).bytes;
+    attend(&b, &w, 0, seq.keys);
+    finish(&b, &w);
+}
 
 /* Causal rows grow: the longest first. */
 static void attend_tasks(const void *context, int64_t first, int64_t last, int thread) {
     const attend_job *job = context;
-    const buffers w = buffers_of(job->a, index_bytes(job->a), thread);
-    for (int64_t i = first; i < last; i++) run_task(job->a, job->before, job->tasks - 1 - i, &w);
+    const buffers w = buffers_of(job->a, index_bytes(job->a) + keys_bytes(job->a), thread);
+    if (by_dots(job->a)) tile_begin(UNIT_BF16);
+    for (int64_t i = first; i < last; i++) run_task(job, job->tasks - 1 - i, w);
+    if (by_dots(job->a)) tile_end(UNIT_BF16);
+}
+
+static void pack_tasks(const void *context, int64_t first, int64_t last, int thread) {
+    const attend_job *job = context;
+    const attention *a = job->a;
+    (void)thread;
+    for (int64_t i = first; i < last; i++) {
+        const int64_t number = i / a->hk, s = sequence_at(a, job->keys, number),
+                      key = (number - job->keys[s]) * DOTS_KEYS;
+        const sequence seq = sequence_of(a, s);
+        dots_pack_block(a, &seq, i % a->hk, key, seq.keys - key < DOTS_KEYS ? seq.keys - key : DOTS_KEYS,
+                        job->packed + i * dots_block_of(a->d).bytes);
+    }
 }
 
 static trine_status launch(const trine_call *call) {
     attention a = attention_of(call);
     const trine_status status = attention_begin(&a);
     if (status != TRINE_OK) return status;
-    int64_t *before = call->workspace;
-    before[0] = 0;
-    for (int64_t s = 0; s < a.sequences; s++)
-        before[s + 1] = before[s] + (sequence_of(&a, s).queries * a.group + block_rows(&a) - 1) / block_rows(&a);
-    const int64_t tasks = before[a.sequences] * a.hk;
+    int64_t *rows = call->workspace, *keys = rows + a.sequences + 1;
+    rows[0] = keys[0] = 0;
+    for (int64_t s = 0; s < a.sequences; s++) {
+        const sequence seq = sequence_of(&a, s);
+        rows[s + 1] = rows[s] + (seq.queries * a.group + block_rows(&a) - 1) / block_rows(&a);
+        keys[s + 1] = keys[s] + (seq.keys + DOTS_KEYS - 1) / DOTS_KEYS;
+    }
+    const int64_t tasks = rows[a.sequences] * a.hk, blocks = keys[a.sequences] * a.hk;
+    const attend_job job = { &a, rows, keys, shares_keys(&a) ? (char *)call->workspace + index_bytes(&a) : NULL,
+                             tasks };
+    if (job.packed) cpu_tasks(call, cpu_team(call, blocks, blocks * DOTS_KEYS * a.d * 4), blocks, pack_tasks, &job);
     const int team = cpu_team(call, tasks, a.b * a.sq * a.hk * a.group * (a.sk + 1) * a.d);
-    cpu_tasks(call, team, tasks, attend_tasks, &(attend_job){ &a, before, tasks });
+    cpu_tasks(call, team, tasks, attend_tasks, &job);
     clear_others(&a, &call->tensor[ATTENTION_O],
                  call->present >> ATTENTION_LSE & 1 ? &call->tensor[ATTENTION_LSE] : NULL, false);
     return TRINE_OK;
@@ -396,15 +453,15 @@ static size_t split_workspace(const trine_call *call) {
     return partial_bytes(&a) + threads * buffer_bytes(&a);
 }
 
-static void split_attend(const attention *a, int64_t task, const buffers *w) {
+static void split_attend(const attention *a, int64_t task, buffers w) {
     const int64_t chunks = chunks_of(a), chunk = task % chunks, problem = task / chunks, rows = a->sq * a->group;
     float *to = (float *)a->call->workspace + task * partial_floats(a);
     block b;
-    block_init(&b, a, sequence_of(a, problem / a->hk), problem % a->hk, 0, rows, rows <= SINGLE ? 1 : MR);
-    attend(&b, w, chunk * CHUNK, (chunk + 1) * CHUNK < a->sk ? (chunk + 1) * CHUNK : a->sk);
-    for (int64_t r = 0; r < rows; r++) memcpy(to + r * a->d, w->o + r * w->ld, (size_t)a->d * sizeof *to);
-    memcpy(to + rows * a->d, w->top, (size_t)rows * sizeof *to);
-    memcpy(to + rows * (a->d + 1), w->sum, (size_t)rows * sizeof *to);
+    block_init(&b, a, sequence_of(a, problem / a->hk), problem % a->hk, 0, rows, step_of(a, rows));
+    attend(&b, &w, chunk * CHUNK, (chunk + 1) * CHUNK < a->sk ? (chunk + 1) * CHUNK : a->sk);
+    for (int64_t r = 0; r < rows; r++) memcpy(to + r * a->d, w.o + r * w.ld, (size_t)a->d * sizeof *to);
+    memcpy(to + rows * a->d, w.top, (size_t)rows * sizeof *to);
+    memcpy(to + rows * (a->d + 1), w.sum, (size_t)rows * sizeof *to);
 }
 
 /* Merges the chunks of a problem in order. */
@@ -432,7 +489,9 @@ static void split_merge(const attention *a, int64_t problem, const buffers *w) {
 static void split_tasks(const void *context, int64_t first, int64_t last, int thread) {
     const attention *a = context;
     const buffers w = buffers_of(a, partial_bytes(a), thread);
-    for (int64_t task = first; task < last; task++) split_attend(a, task, &w);
+    if (by_dots(a)) tile_begin(UNIT_BF16);
+    for (int64_t task = first; task < last; task++) split_attend(a, task, w);
+    if (by_dots(a)) tile_end(UNIT_BF16);
 }
 static void merge_problems(const void *context, int64_t first, int64_t last, int thread) {
     const attention *a = context;
@@ -457,6 +516,7 @@ static void split_edges(const trine_call *call, trine_kernel_edges *edges) {
     static const int rows[] = { SINGLE, FEW, GROUP, SPLIT_ROWS, MR };
     attention_edges(edges);
     trine_kernel_edge(edges, ATTENTION_DIM_SK, BK);
+    trine_kernel_edge(edges, ATTENTION_DIM_SK, DOTS_KEYS);
     trine_kernel_edge(edges, ATTENTION_DIM_SK, CHUNK);
     trine_kernel_edge(edges, ATTENTION_DIM_SK, CHUNK + BK);
     trine_kernel_edge(edges, ATTENTION_DIM_SK, 2 * CHUNK);
@@ -464,13 +524,14 @@ static void split_edges(const trine_call *call, trine_kernel_edges *edges) {
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
-    static const int rows[] = { SINGLE, FEW, GROUP, MAX_ROWS / 4, MAX_ROWS / 2, MAX_ROWS, MR };
+    static const int rows[] = { SINGLE, FEW, GROUP, SIDE, MAX_ROWS / 4, MAX_ROWS / 2, MAX_ROWS, MR };
     const int64_t heads = call->dim[ATTENTION_DIM_B] * call->dim[ATTENTION_DIM_H];
     attention_edges(edges);
     trine_kernel_edge(edges, ATTENTION_DIM_SQ, ENOUGH / (heads > 0 ? heads : 1));
     trine_kernel_edge(edges, ATTENTION_DIM_SQ, MANY / (heads > 0 ? heads : 1));
     trine_kernel_edge(edges, ATTENTION_DIM_SK, BK);
     trine_kernel_edge(edges, ATTENTION_DIM_SK, 2 * BK);
+    trine_kernel_edge(edges, ATTENTION_DIM_SK, 2 * DOTS_KEYS);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) attention_row_edge(call, edges, rows[i]);
 }
 
