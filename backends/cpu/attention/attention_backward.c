@@ -5,7 +5,7 @@
  * A task is one problem, or where there are few of these one of `parts` that take its blocks of keys in turn. It owns
  * the gradients of its keys and values, and sums that of the rows into a part of the workspace; the parts are merged in
  * order. How many there are follows from the shapes alone. */
-#include "attention.h"
+#include "attention_dots_gradient.h"
 
 /* BQ, BK: multiples of MR, BK also of NR; PART: keys of a part at least */
 enum { BQ = 48, BK = 96, LDS = BK + 16, TASKS = 32, PART = 4 * BK };
@@ -22,7 +22,9 @@ typedef struct buffers {
 
 typedef struct plan {
     attention a;
-    int64_t parts, width; /* width: columns of the sums for dq */
+    bool dots;                   /* of bf16, by attention_dots_gradient.h */
+    int64_t rows, keys;          /* of a block */
+    int64_t parts, width, spare; /* width: columns of the sums for dq; spare: rows behind them */
     /* the workspace: delta, of shape b h sq; the parts; the threads' buffers */
     size_t delta_bytes, part_floats, buffer_bytes;
 } plan;
@@ -52,13 +54,16 @@ static plan plan_of(const trine_call *call) {
     const trine_attention_backward_args *args = call->args;
     plan p = { .a = ATTENTION_OF(call, args, ATTENTION_BACKWARD) };
     const attention *a = &p.a;
-    const int64_t problems = a->sequences * a->hk, most = (a->sk + PART - 1) / PART;
+    p.dots = dots_pay() && a->dtype == TRINE_BF16;
+    p.rows = p.dots ? DOTS_ROWS : BQ, p.keys = p.dots ? DOTS_KEYS : BK, p.spare = p.dots ? SIDE : MR;
+    const int64_t problems = a->sequences * a->hk, part = p.dots ? DOTS_KEYS : PART, most = (a->sk + part - 1) / part;
     p.parts = problems < 1 || problems >= TASKS ? 1 : (TASKS + problems - 1) / problems;
     if (p.parts > most) p.parts = most > 0 ? most : 1;
-    p.width = cpu_round_up(a->d, VL);
+    p.width = cpu_round_up(a->d, p.dots ? SIDE : VL);
     p.delta_bytes = (size_t)cpu_round_up(a->b * a->hk * a->group * a->sq * (int64_t)sizeof(float), 256);
-    p.part_floats = (size_t)(a->hk * (a->b * a->sq * a->group + a->sequences * MR) * p.width);
-    p.buffer_bytes = (size_t)cpu_round_up(buffer_floats(a->d) * (int64_t)sizeof(float), 256);
+    p.part_floats = (size_t)(a->hk * (a->b * a->sq * a->group + a->sequences * p.spare) * p.width);
+    p.buffer_bytes =
+        (size_t)cpu_round_up((p.dots ? dots_floats(a->d) : buffer_floats(a->d)) * (int64_t)sizeof(float), 256);
     return p;
 }
 
@@ -72,11 +77,11 @@ static size_t workspace(const trine_call *call) {
            (size_t)most_threads(call, p.a.sequences * p.a.hk * p.parts) * p.buffer_bytes;
 }
 
-/* Row 0 of a problem's sums for dq in one part. Each problem has MR rows to spare, for the padding of its last tile. */
+/* Row 0 of a problem's sums for dq in one part. Each problem has rows to spare, for the padding of its last tile. */
 static float *sums_at(const plan *p, int64_t part, int64_t s, const sequence *seq, int64_t head) {
     const attention *a = &p->a;
-    const int64_t before = a->hk * ((seq->batch * a->sq + seq->q) * a->group + s * MR),
-                  rows = seq->queries * a->group + MR;
+    const int64_t before = a->hk * ((seq->batch * a->sq + seq->q) * a->group + s * p->spare),
+                  rows = seq->queries * a->group + p->spare;
     return (float *)(void *)((char *)a->call->workspace + p->delta_bytes) + (size_t)part * p->part_floats +
            (before + head * rows) * p->width;
 }
@@ -127,69 +132,6 @@ static bool pack_block(const plan *p, const block *b, const buffers *w) {
     return finite;
 }
 
-/* Row r of scores and dp becomes p and ds, over all n columns; `low` and `high` are what it sees. `added` to scores,
- * and which weights are `kept`, may be NULL; dp is scaled where they are. `free`, if not NULL, gets ds without the
- * derivative of softcap. */
-INLINE void weigh(const buffers *w, int64_t r, int n, int low, int high, float softcap, const addend *added,
-                  const int32_t *kept, float scale, float *free) {
-    float *p = w->p + r * LDS, *ds = w->ds + r * LDS;
-    const float lse = w->lse[r], delta = w->delta[r];
-    if (lse == -INFINITY) low = high = 0;
-    const int first = low / VL * VL, last = (int)cpu_round_up(high, VL), end = (int)cpu_round_up(n, VL);
-    for (int j = 0; j < end; j += VL) {
-        if (j < first || j >= last) {
-            put(p + j, vzero());
-            put(ds + j, vzero());
-            continue;
-        }
-        vf x = get(p + j), slope = vset(1.0f);
-        if (softcap > 0) {
-            const vf t = vtanh(x / softcap);
-            x = softcap * t;
-            slope = vfma(-t, t, slope);
-        }
-        if (added) x = addend_add(added, j, x);
-        const vi keep = kept ? (vi) * (const vi_any *)(kept + j) : viset(-1);
-        const vf dp = kept ? (vf)((vi)(get(ds + j) * scale) & keep) : get(ds + j);
-        /* of large scores lse has so little that the difference may be positive */
-        vf weight = vexp(vmin(vzero(), x - lse)), change = weight * (dp - delta);
-        if (free) put(free + j, change);
-        if (softcap > 0) change *= slope;
-        if (kept) weight = (vf)((vi)weight & keep);
-        if (j < low || j + VL > high) {
-            const vi seen = (viota() + j >= low) & (viota() + j < high);
-            weight = vsel(seen, weight, vzero());
-            change = vsel(seen, change, vzero());
-        }
-        put(p + j, weight);
-        put(ds + j, change);
-    }
-}
-
-/* A row of a block of dbias: of what it sees of keys from `start` on; the rest is zero already. */
-static void store_bias(const block *b, int64_t r, const span *k, int64_t start, const float *change) {
-    const attention *a = b->a;
-    const trine_tensor *t = &a->call->tensor[ATTENTION_BACKWARD_DBIAS];
-    const int64_t row = b->first + r, head = b->head * a->group + row % a->group;
-    const int64_t at = b->seq.batch * t->stride[0] + head * t->stride[1] + (b->seq.q + row / a->group) * t->stride[2] +
-                       b->seq.k + start + k->low[r];
-    if (k->high[r] > k->low[r])
-        store_scaled(change + k->low[r], k->high[r] - k->low[r], 1,
-                     (char *)t->data + at * (int64_t)trine_dtype_size(t->dtype), t->dtype);
-}
-
-/* Of a row that counts, for keys from `start` of the sequence on. */
-static void weigh_with_options(const block *b, const buffers *w, int64_t r, const span *k, int64_t start) {
-    const attention *a = b->a;
-    int32_t buffer[DROPOUT_BUFFER];
-    float change[LDS];
-    const bool stores = a->call->present >> ATTENTION_BACKWARD_DBIAS & 1;
-    const addend added = addend_of(b, r, start);
-    weigh(w, r, k->n, k->low[r], k->high[r], a->softcap, adds(a) ? &added : NULL,
-          a->drops ? kept_keys(b, r, start, k->n, buffer) : NULL, a->dropout.scale, stores ? change : NULL);
-    if (stores && w->lse[r] != -INFINITY) store_bias(b, r, k, start, change);
-}
-
 /* Scores, dp, and from these p and ds, a tile of rows at a time. */
 static void weigh_block(const block *b, const buffers *w, const span *k, int64_t start) {
     const attention *a = b->a;
@@ -200,12 +142,13 @@ static void weigh_block(const block *b, const buffers *w, const span *k, int64_t
             tile(MR, 2, a->d, w->dout + r * w->ld, w->ld, 1, w->vt + j, LDS, w->ds + r * LDS + j, LDS, SET, NULL);
         }
     for (int64_t r = 0; r < b->padded; r++) {
+        const weigh_row row = { w->p + r * LDS, w->ds + r * LDS, w->lse[r], w->delta[r] };
         if (r < b->rows && (adds(a) || a->drops))
-            weigh_with_options(b, w, r, k, start);
+            weigh_with_options(b, &row, r, k, start);
         else if (a->softcap > 0)
-            weigh(w, r, k->n, k->low[r], k->high[r], a->softcap, NULL, NULL, 1, NULL);
+            weigh(&row, k->n, k->low[r], k->high[r], a->softcap, NULL, NULL, 1, NULL);
         else
-            weigh(w, r, k->n, k->low[r], k->high[r], 0, NULL, NULL, 1, NULL);
+            weigh(&row, k->n, k->low[r], k->high[r], 0, NULL, NULL, 1, NULL);
     }
 }
 
@@ -290,13 +233,40 @@ static void run_keys(const plan *p, const sequence *seq, int64_t head, int64_t s
     store_keys(p, seq, head, start, (int)(end - start), w);
 }
 
+/* The same by dots. */
+static void run_dots(const plan *p, const sequence *seq, int64_t head, int64_t start, float *sums,
+                     const dots_buffers *w) {
+    const attention *a = &p->a;
+    const int64_t end = start + p->keys < seq->keys ? start + p->keys : seq->keys, rows = seq->queries * a->group;
+    const dots_keys keys = dots_keys_begin(a, seq, head, start, end - start, w);
+    for (int64_t first = 0; first < rows; first += p->rows) {
+        block b;
+        span sees;
+        block_init(&b, a, *seq, head, first, rows - first < p->rows ? rows - first : p->rows, SIDE);
+        if (b.high[b.padded - 1] <= start || b.low[0] >= end) continue;
+        span_init(&sees, &b, start, end);
+        for (int64_t r = 0; r < b.padded; r++) {
+            w->lse[r] = r < b.rows ? *statistic_at(&b, &a->call->tensor[ATTENTION_BACKWARD_LSE], r) : -INFINITY;
+            w->delta[r] = r < b.rows ? *delta_at(p, &b, r) : 0;
+        }
+        dots_block(&b, w, &keys, &sees, sums + first * p->width, p->width);
+    }
+    dots_keys_end(a, seq, head, start, end - start, w);
+}
+
 static void run_task(const plan *p, int64_t task, const buffers *w) {
     const attention *a = &p->a;
     const int64_t part = task % p->parts, head = task / p->parts % a->hk, s = task / p->parts / a->hk;
     const sequence seq = sequence_of(a, s);
     float *sums = sums_at(p, part, s, &seq, head);
-    memset(sums, 0, (size_t)((seq.queries * a->group + MR) * p->width) * sizeof *sums);
-    for (int64_t start = part * BK; start < seq.keys; start += p->parts * BK) run_keys(p, &seq, head, start, sums, w);
+    memset(sums, 0, (size_t)((seq.queries * a->group + p->spare) * p->width) * sizeof *sums);
+    const dots_buffers x = dots_buffers_at(w->q, a->d);
+    for (int64_t start = part * p->keys; start < seq.keys; start += p->parts * p->keys) {
+        if (p->dots)
+            run_dots(p, &seq, head, start, sums, &x);
+        else
+            run_keys(p, &seq, head, start, sums, w);
+    }
 }
 
 /* Rows of dq of one problem, from the sums of all parts. */
@@ -374,7 +344,9 @@ static void delta_rows(const void *context, int64_t first, int64_t last, int thr
 static void run_tasks(const void *context, int64_t first, int64_t last, int thread) {
     const gradient_job *job = context;
     const buffers w = buffers_of(job, thread);
+    if (job->p->dots) tile_begin(UNIT_BF16);
     for (int64_t task = first; task < last; task++) run_task(job->p, task, &w);
+    if (job->p->dots) tile_end(UNIT_BF16);
 }
 static void merge_problems(const void *context, int64_t first, int64_t last, int thread) {
     const gradient_job *job = context;
@@ -404,12 +376,14 @@ static trine_status launch(const trine_call *call) {
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    const plan p = plan_of(call);
     attention_edges(edges);
-    trine_kernel_edge(edges, ATTENTION_DIM_SK, BK);
-    trine_kernel_edge(edges, ATTENTION_DIM_SK, PART);
+    trine_kernel_edge(edges, ATTENTION_DIM_D, SIDE);
+    trine_kernel_edge(edges, ATTENTION_DIM_SK, p.keys);
+    trine_kernel_edge(edges, ATTENTION_DIM_SK, p.dots ? 2 * p.keys : PART);
     trine_kernel_edge(edges, ATTENTION_DIM_B, TASKS);
-    attention_row_edge(call, edges, MR);
-    attention_row_edge(call, edges, BQ);
+    attention_row_edge(call, edges, p.spare);
+    attention_row_edge(call, edges, p.rows);
 }
 
 CPU_KERNELS(attention_backward) = { { CPU_NAME, NULL, workspace, launch, .edges = edges }, { 0 } };
