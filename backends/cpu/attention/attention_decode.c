@@ -130,28 +130,42 @@ static void pack(const char *from, int64_t n, int64_t padded, float *to, trine_d
     }
 }
 
-/* Key j of sequence n, or its value; NULL if its page is not there. */
-static const char *key_at(const decode *a, const trine_tensor *cache, int64_t n, int64_t g, int64_t j) {
-    const int64_t at = ((const int32_t *)a->table->data)[n * a->table->stride[0] + j / a->page];
-    if (at < 0 || at >= a->pages) return NULL;
-    return (const char *)cache->data + (at * cache->stride[0] + j % a->page * cache->stride[1] + g * cache->stride[2]) *
-                                           (int64_t)trine_dtype_size(a->C);
+/* Where a key is: a page, or -1 if that is not there, and a place on it. */
+typedef struct slot {
+    int64_t page, place;
+} slot;
+
+/* Of sequence n's keys from `start` to `end`. */
+static void find_slots(const decode *a, int64_t n, int64_t start, int64_t end, slot *to) {
+    const int32_t *table = (const int32_t *)a->table->data + n * a->table->stride[0];
+    int64_t number = start / a->page, place = start % a->page;
+    for (int64_t j = start; j < end; j++) {
+        const int64_t at = table[number];
+        *to++ = (slot){ at < 0 || at >= a->pages ? -1 : at, place };
+        if (++place == a->page) number++, place = 0;
+    }
 }
 
-/* Keys start .. end-1 of a block, or their values; of those that are not there zeros. The part's go on to `last`. */
-static void pack_block(const decode *a, const trine_tensor *cache, int64_t n, int64_t g, int64_t start, int64_t end,
+/* Of a head that begins at `from`, the key or value of a slot; NULL if it is not there. */
+INLINE const char *slot_at(const trine_tensor *cache, const char *from, slot s, int64_t size) {
+    return s.page < 0 ? NULL : from + (s.page * cache->stride[0] + s.place * cache->stride[1]) * size;
+}
+
+/* The first `keys` of `slots`, or their values; of those that are not there zeros. The slots go on to `last`. */
+static void pack_block(const decode *a, const trine_tensor *cache, int64_t g, const slot *slots, int64_t keys,
                        int64_t last, int64_t width, int64_t ld, float *to) {
-    const int64_t bytes = width * (int64_t)trine_dtype_size(a->C);
-    for (int64_t j = start; j < end; j++) {
-        const char *from = key_at(a, cache, n, g, j),
-                   *next = j + AHEAD < last ? key_at(a, cache, n, g, j + AHEAD) : NULL;
+    const int64_t size = (int64_t)trine_dtype_size(a->C), bytes = width * size;
+    const char *head = (const char *)cache->data + g * cache->stride[2] * size;
+    for (int64_t j = 0; j < keys; j++, to += ld) {
+        const char *from = slot_at(cache, head, slots[j], size),
+                   *next = j + AHEAD < last ? slot_at(cache, head, slots[j + AHEAD], size) : NULL;
         for (int64_t line = 0; next && line < bytes; line += 64) __builtin_prefetch(next + line);
         if (from)
-            pack(from, width, cpu_round_up(width, COLUMNS), to + (j - start) * ld, a->C);
+            pack(from, width, cpu_round_up(width, COLUMNS), to, a->C);
         else
-            memset(to + (j - start) * ld, 0, (size_t)ld * sizeof *to);
+            memset(to, 0, (size_t)ld * sizeof *to);
     }
-    for (int64_t j = end - start; j < BK; j++) memset(to + j * ld, 0, (size_t)ld * sizeof *to);
+    for (int64_t j = keys; j < BK; j++, to += ld) memset(to, 0, (size_t)ld * sizeof *to);
 }
 
 static void pack_queries(const decode *a, int64_t n, int64_t g, float *to) {
@@ -243,11 +257,14 @@ static void attend(const decode *a, int64_t n, int64_t g, int64_t part, const bu
     pack_queries(a, n, g, w->q);
     for (int64_t start = part * a->part; start < end; start += BK) {
         const int64_t stop = start + BK < end ? start + BK : end;
+        const int64_t keys = stop - start, slots = keys + AHEAD < end - start ? keys + AHEAD : end - start;
         int32_t there[BK];
+        slot slot[BK + AHEAD];
         if (stop <= first) continue;
-        for (int j = 0; j < BK; j++) there[j] = start + j < stop && key_at(a, a->k, n, g, start + j) ? -1 : 0;
-        pack_block(a, a->k, n, g, start, stop, end, a->d, a->ldk, w->k);
-        if (!a->latent) pack_block(a, a->v, n, g, start, stop, end, a->dv, a->ldv, w->v);
+        find_slots(a, n, start, start + slots, slot);
+        for (int j = 0; j < BK; j++) there[j] = j < keys && slot[j].page >= 0 ? -1 : 0;
+        pack_block(a, a->k, g, slot, keys, slots, a->d, a->ldk, w->k);
+        if (!a->latent) pack_block(a, a->v, g, slot, keys, slots, a->dv, a->ldv, w->v);
         for (int64_t r = 0; r < a->rows; r++) {
             int64_t low, high;
             visible(a, length, r / a->group, &low, &high);
