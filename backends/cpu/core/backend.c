@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <trine/ops.h>
 
@@ -136,8 +137,12 @@ static trine_status queue_wait(const trine_device *device, void *queue) {
 }
 
 static trine_status memory_alloc(const trine_device *device, void *queue, size_t bytes, void **memory_out) {
+    enum { HUGE = 2 << 20, LARGE = 2 * HUGE };
     (void)device, (void)queue;
-    return posix_memalign(memory_out, 256, bytes ? bytes : 1) == 0 ? TRINE_OK : TRINE_ERR_MEMORY;
+    if (posix_memalign(memory_out, bytes < LARGE ? 256 : HUGE, bytes ? bytes : 1) != 0) return TRINE_ERR_MEMORY;
+    /* Pages of 2 MiB, where Linux has them to give: rows of a matrix lie on as many pages as there are rows. */
+    if (bytes >= LARGE) madvise(*memory_out, bytes / HUGE * HUGE, MADV_HUGEPAGE);
+    return TRINE_OK;
 }
 
 static trine_status memory_free(const trine_device *device, void *queue, void *memory) {
