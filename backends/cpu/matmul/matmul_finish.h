@@ -112,14 +112,18 @@ typedef struct block_place {
 
 INLINE void finish_rows(const target *t, const void *sums, int64_t stride, const block_place *at, trine_dtype type) {
     const int64_t size = type == TRINE_F64 ? 8 : 4;
-    const bool plain =
-        !t->c && !t->bias && !t->activation && !(t->columns.data && t->columns.step) && at->columns % VL == 0;
+    const bool plain = !t->c && !t->bias && !t->activation && !(t->columns.data && t->columns.step) &&
+                       (type == TRINE_F64 || at->columns % VL == 0);
+    factors f = factors_of(t, at->batch, at->row);
     for (int64_t i = 0; i < at->rows; i++) {
         char *d = t->d + at->batch * t->d_batch + (at->row + i) * t->d_row;
         const char *c = t->c ? t->c + at->batch * t->c_batch + (at->row + i) * t->c_row : NULL,
                    *from = (const char *)sums + i * stride * size;
-        const factors f = factors_of(t, at->batch, at->row + i);
-        if (type == TRINE_F64)
+        if (t->rows.data && i > 0) f = factors_of(t, at->batch, at->row + i);
+        if (type == TRINE_F64 && plain)
+            for (int64_t j = 0; j < at->columns; j++)
+                ((double *)d)[at->column + j] = ((const double *)from)[j] * f.whole;
+        else if (type == TRINE_F64)
             finish_row_f64(t, (const double *)from, &f, d, c, at->column, at->columns);
         else if (type == TRINE_I32)
             finish_row_i32(t, (const int32_t *)from, d, c, at->column, at->columns);

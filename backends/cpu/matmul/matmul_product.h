@@ -63,6 +63,10 @@ static inline product product_of(const trine_call *call) {
                       .to = target_of(call) };
 }
 
+/* Whether a tile's rows can be read where they lie: lanes a multiple of 4 KiB apart share a set of L1, which holds 8
+ * to 12 lines, for one thread or two. */
+static inline bool rows_apart(const view *v) { return ROWS <= 6 || v->lane % 4096 != 0; }
+
 /* What bounds the threads worth having: bytes, or the time of four flops as one of them. */
 static inline int product_team(const trine_call *call, const product *p, int64_t tasks) {
     const double flops = 2.0 * (double)p->g * (double)p->m * (double)p->n * (double)p->k;

@@ -10,17 +10,23 @@
 
 #include "matmul_product.h"
 
-/* Lanes of X at most, and where Y's lanes are consecutive; sums of a task at most; lanes of Y in a task at least; units
- * of k at a time, so that Y's pages stay in the TLB. */
-enum { FEW = 32, FEW_ACROSS = 8, SUMS = 4096, LEAST = 128, DEPTH = 16, SKINNY_NOTE = 64 };
+/* Lanes of X at most; where Y's lanes are consecutive; from which on tiles are multiplied; and up to which but for AMX,
+ * whose tile has no more columns. */
+enum { FEW = 32, FEW_ACROSS = 8, FEW_TILES = 5, FEW_MOST = 64 };
+
+/* Sums of a task at most; lanes of Y in a task at least, and where they are tiles; units of k at a time, so that Y's
+ * pages stay in the TLB; columns of a block of dot products. */
+enum { SUMS = 4096, LEAST = 128, LEAST_TILES = 32, DEPTH = 16, DOTS_WIDE = VB == 64 ? 6 : 3, SKINNY_NOTE = 64 };
 
 typedef struct skinny {
     product p;
     view x, y;
     int64_t few, many;
     int64_t units, x_bytes; /* of X, unpacked, and of a note */
+    int64_t x_row;          /* bytes from lane to lane of X, where these lie one after the other */
     int64_t strip, strips;  /* lanes of Y in a task; tasks */
     bool swapped;           /* X is b */
+    bool tiles;             /* Y's lanes are rows of tiles as they lie in memory */
     int team;
 } skinny;
 
@@ -34,6 +40,14 @@ static inline bool lay_down(target *t, int64_t n) {
     return true;
 }
 
+/* Whether Y holds units as they are multiplied. */
+static inline bool skinny_whole(const skinny *s) {
+    const trine_dtype type = s->y.dtype;
+    if (tile_amx(s->p.kind)) return !unit_float8(type);
+    if (!rows_apart(&s->y)) return false;
+    return type == TRINE_F32 || type == TRINE_F64 || (HAVE_DOTS && type == TRINE_BF16 && s->p.k % 2 == 0);
+}
+
 static inline skinny skinny_of(const trine_call *call) {
     skinny s = { .p = product_of(call) };
     const product *p = &s.p;
@@ -41,14 +55,19 @@ static inline skinny skinny_of(const trine_call *call) {
     s.x = s.swapped ? p->b : p->a, s.y = s.swapped ? p->a : p->b;
     s.few = s.swapped ? p->n : p->m, s.many = s.swapped ? p->m : p->n;
     s.units = cpu_round_up((p->k + unit_depth(p->kind) - 1) / unit_depth(p->kind), unit_lanes(p->kind));
-    s.x_bytes = cpu_round_up(s.units * s.few * unit_bytes(p->kind) + SKINNY_NOTE, 256);
-    s.team = product_team(call, p, p->g * ((s.many + LEAST - 1) / LEAST));
-    const int64_t share = (s.many * p->g + s.team - 1) / s.team, most = SUMS /
-                                                                        (s.few < 1     ? 1
-                                                                         : s.few < FEW ? s.few
-                                                                                       : FEW) /
-                                                                        VL * VL;
-    s.strip = cpu_round_up(share < LEAST ? LEAST : share, VL);
+    s.tiles = !s.y.across && s.few >= FEW_TILES && skinny_whole(&s);
+    /* lanes that lie a power of two apart share a set of the cache */
+    s.x_row = s.units * unit_bytes(p->kind) + 64;
+    const int64_t wide = tile_columns(p->kind), panels = (s.few + wide - 1) / wide;
+    s.x_bytes = s.tiles ? panels * panel_bytes(s.units, (int)wide, p->kind) : s.few * s.x_row;
+    s.x_bytes = cpu_round_up(s.x_bytes + SKINNY_NOTE, 256);
+    const int64_t least = s.tiles ? LEAST_TILES : LEAST;
+    s.team = product_team(call, p, p->g * ((s.many + least - 1) / least));
+    const int64_t few = s.few < 1          ? 1
+                        : s.few < FEW_MOST ? s.few
+                                           : FEW_MOST,
+                  share = (s.many * p->g + s.team - 1) / s.team, most = SUMS / few / VL * VL;
+    s.strip = cpu_round_up(share < least ? least : share, VL);
     if (s.strip > most) s.strip = most > VL ? most : VL;
     s.strips = (s.many + s.strip - 1) / s.strip;
     return s;
@@ -63,14 +82,25 @@ INLINE void x_unpack(char *to, const skinny *s, int64_t batch, trine_dtype dtype
             const char *from = s->x.data + batch * s->x.batch + i * s->x.lane + u * step * s->x.along;
             const int64_t left = s->p.k - u * step, n = left < side * step ? left : side * step;
             char line[VB] = { 0 }, unpacked[VB];
-            for (int64_t e = 0; e < n; e++) memcpy(line + e * size, from + e * s->x.along, (size_t)size);
+            if (s->x.along == size && n == side * step)
+                memcpy(line, from, (size_t)(side * step * size));
+            else
+                for (int64_t e = 0; e < n; e++) memcpy(line + e * size, from + e * s->x.along, (size_t)size);
             unit_store(unpacked, unit_along(line, kind, dtype) ^ viset(unit_unsigned(kind) ? (int)0x80808080 : 0));
             if (s->y.across)
                 for (int e = 0; e < side; e++)
                     memcpy(to + ((u + e) * s->few + i) * bytes, unpacked + e * bytes, (size_t)bytes);
             else
-                memcpy(to + (i * s->units + u) * bytes, unpacked, VB);
+                memcpy(to + i * s->x_row + u * bytes, unpacked, VB);
         }
+}
+
+/* As panels of tiles' columns. */
+static void x_pack(char *to, const skinny *s, int64_t batch) {
+    const int64_t wide = tile_columns(s->p.kind);
+    for (int64_t i = 0; i < s->few; i += wide)
+        panel_pack(to + i / wide * panel_bytes(s->units, (int)wide, s->p.kind),
+                   s->x.data + batch * s->x.batch + i * s->x.lane, &s->x, s->few - i, s->p.k, s->units, false);
 }
 
 /* ------------------------------------------------------------------------------------ Y's elements consecutive in k */
@@ -97,7 +127,7 @@ INLINE void sum_lanes(void *to, sum s, unit_kind kind) {
 INLINE void dots(char *sums, const char *x, const skinny *s, const char *y, int64_t lane, int64_t lanes, int rows,
                  int columns, trine_dtype dtype, unit_kind kind) {
     const int bytes = unit_bytes(kind), step = unit_lanes(kind) * unit_depth(kind);
-    const int64_t size = unit_element(dtype), row = s->units * bytes;
+    const int64_t size = unit_element(dtype), row = s->x_row;
     const char *from[8];
     sum t[4][8], offset[8];
     for (int j = 0; j < columns; j++) {
@@ -136,15 +166,89 @@ INLINE void dots(char *sums, const char *x, const skinny *s, const char *y, int6
 INLINE void strip_dots(char *sums, const char *x, const skinny *s, const char *y, int64_t lanes, trine_dtype dtype,
                        unit_kind kind) {
     const int bytes = unit_bytes(kind);
-    const int64_t row = s->units * bytes, line = s->strip * bytes;
-    int64_t i = 0;
-    for (; s->few - i >= 4; i += 4)
-        for (int64_t j = 0; j < lanes; j += 3) dots(sums + i * line, x + i * row, s, y, j, lanes, 4, 3, dtype, kind);
+    const int64_t row = s->x_row, line = s->strip * bytes;
+    int64_t i = s->few / 4 * 4;
+    for (int64_t j = 0; j < lanes; j += DOTS_WIDE)
+        for (int64_t f = 0; f < i; f += 4)
+            dots(sums + f * line, x + f * row, s, y, j, lanes, 4, DOTS_WIDE, dtype, kind);
     for (; s->few - i >= 2; i += 2)
         for (int64_t j = 0; j < lanes; j += 5) dots(sums + i * line, x + i * row, s, y, j, lanes, 2, 5, dtype, kind);
     for (; s->few - i >= 1; i += 1)
         for (int64_t j = 0; j < lanes; j += 8) dots(sums + i * line, x + i * row, s, y, j, lanes, 1, 8, dtype, kind);
 }
+
+/* The same by tiles: Y's lanes are their rows, X's their columns. */
+INLINE void strip_tiles(char *sums, const char *x, const skinny *s, const char *y, int64_t lanes, unit_kind kind) {
+    const int bytes = unit_bytes(kind), high = tile_rows(kind), wide = tile_columns(kind);
+    const int64_t line = s->strip * bytes, units = (s->p.k + unit_depth(kind) - 1) / unit_depth(kind);
+    _Alignas(64) char tile[TILE_BYTES];
+    for (int64_t j = 0; j < lanes; j += lanes < high ? 1 : high) {
+        const int64_t at = lanes - j < high && lanes >= high ? lanes - high : j, there = lanes < high ? 1 : high;
+        const unit_grid a = { y + at * s->y.lane, there > 1 ? s->y.lane : 0, s->y.along * unit_depth(kind) };
+        for (int64_t f = 0; f < s->few; f += wide) {
+            const int64_t few = s->few - f < wide ? s->few - f : wide;
+            const unit_grid b = { x + f / wide * panel_bytes(s->units, wide, kind), bytes, wide * bytes };
+            tile_multiply_grids(tile, a, b, units, false, kind);
+            for (int64_t i = 0; i < few; i++)
+                for (int64_t l = 0; l < there; l++)
+                    memcpy(sums + (f + i) * line + (at + l) * bytes, tile + (l * wide + i) * bytes, (size_t)bytes);
+        }
+    }
+}
+
+#if defined(__AMX_TILE__)
+INLINE void strip_amx(char *sums, const char *x, const skinny *s, const char *y, int64_t lanes, trine_dtype dtype,
+                      unit_kind kind) {
+    enum { BLOCK = 2 * AMX_SIDE, LINE = 64, STEP = BLOCK * LINE, AHEAD = 8 * LINE };
+    const int64_t step = LINE / unit_element(dtype), line = s->strip * 4;
+    _Alignas(64) int32_t tile[4][AMX_SIDE][AMX_SIDE];
+    _Alignas(64) char square[BLOCK * LINE];
+    for (int64_t j = 0; j < lanes; j += BLOCK) {
+        const int64_t at = lanes - j < BLOCK && lanes > BLOCK ? lanes - BLOCK : j,
+                      there = lanes - at < BLOCK ? lanes - at : BLOCK;
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+        for (int64_t k = 0; k < s->p.k; k += step, x += STEP) {
+            const char *from = y + at * s->y.lane + k * s->y.along;
+            int64_t apart = s->y.lane;
+            if (there < BLOCK || s->p.k - k < step) {
+                const int64_t left = s->p.k - k < step ? s->p.k - k : step;
+                square_copy(square, sizeof square, from, apart, there, left * s->y.along, LINE);
+                from = square, apart = LINE;
+            } else {
+                for (int i = 0; i < BLOCK; i++) __builtin_prefetch(from + i * apart + AHEAD);
+            }
+            __asm__ volatile("" ::: "memory"); /* as in tile_multiply_amx */
+            _tile_loadd(6, x, LINE);
+            _tile_loadd(4, from, apart);
+            amx_dot(0, 4, 6, kind);
+            _tile_loadd(5, from + AMX_SIDE * apart, apart);
+            amx_dot(1, 5, 6, kind);
+            if (s->few > AMX_SIDE) {
+                _tile_loadd(7, x + AMX_SIDE * LINE, LINE);
+                amx_dot(2, 4, 7, kind);
+                amx_dot(3, 5, 7, kind);
+            }
+        }
+        x -= (s->p.k + step - 1) / step * STEP;
+        _tile_stored(0, tile[0], LINE);
+        _tile_stored(1, tile[1], LINE);
+        _tile_stored(2, tile[2], LINE);
+        _tile_stored(3, tile[3], LINE);
+        for (int64_t i = 0; i < s->few; i++)
+            for (int64_t l = 0; l < there; l++)
+                memcpy(sums + i * line + (at + l) * 4,
+                       &tile[i / AMX_SIDE * 2 + l / AMX_SIDE][l % AMX_SIDE][i % AMX_SIDE], 4);
+    }
+}
+#else
+INLINE void strip_amx(char *sums, const char *x, const skinny *s, const char *y, int64_t lanes, trine_dtype dtype,
+                      unit_kind kind) {
+    (void)sums, (void)x, (void)s, (void)y, (void)lanes, (void)dtype, (void)kind;
+}
+#endif
 
 /* -------------------------------------------------------------------------------------------- Y's lanes consecutive */
 
@@ -230,15 +334,26 @@ INLINE void strip_across(char *sums, const char *x, const skinny *s, const char 
 
 /* ------------------------------------------------------------------------------------------------------- the kernel */
 
+/* Types that strip_tiles can take. */
+INLINE bool skinny_tiles(trine_dtype dtype, unit_kind kind) {
+    return dtype == TRINE_F32 || dtype == TRINE_F64 || (dtype == TRINE_BF16 && kind == UNIT_BF16 && !tile_amx(kind));
+}
+
 INLINE void strip(char *sums, char *x, bool unpack, const skinny *s, int64_t batch, int64_t first, int64_t lanes,
                   trine_dtype dtype, unit_kind kind) {
     const char *y = s->y.data + batch * s->y.batch + first * s->y.lane;
-    if (unpack && unit_float8(dtype) && s->x.dtype != dtype)
+    if (unpack && s->tiles)
+        x_pack(x, s, batch);
+    else if (unpack && unit_float8(dtype) && s->x.dtype != dtype)
         x_unpack(x, s, batch, dtype == TRINE_E4M3 ? TRINE_E5M2 : TRINE_E4M3, kind);
     else if (unpack)
         x_unpack(x, s, batch, dtype, kind);
     if (s->y.across)
         strip_across(sums, x, s, y, lanes, dtype, kind);
+    else if (tile_amx(kind) && !unit_float8(dtype) && s->tiles)
+        strip_amx(sums, x, s, y, lanes, dtype, kind);
+    else if (skinny_tiles(dtype, kind) && s->tiles)
+        strip_tiles(sums, x, s, y, lanes, kind);
     else
         strip_dots(sums, x, s, y, lanes, dtype, kind);
 }
@@ -251,9 +366,9 @@ static void strip_finish(const skinny *s, const char *sums, int64_t batch, int64
         return;
     }
     for (int64_t j = 0; j < lanes; j++) {
-        char row[FEW * 8 + VB] = { 0 };
+        char row[FEW_MOST * 8 + VB] = { 0 };
         for (int64_t i = 0; i < s->few; i++) memcpy(row + i * bytes, sums + (i * s->strip + j) * bytes, (size_t)bytes);
-        finish(&t, row, FEW, &(block_place){ batch, first + j, 0, 1, s->few });
+        finish(&t, row, FEW_MOST, &(block_place){ batch, first + j, 0, 1, s->few });
     }
 }
 
@@ -261,7 +376,9 @@ static const char *skinny_refuse(const trine_call *call) {
     const char *reason = product_refuse(call);
     if (reason) return reason;
     const skinny s = skinny_of(call);
-    if (s.few > FEW) return "both m and n are above 32";
+    if (s.few > FEW_MOST) return "both m and n are above 64";
+    if (s.few > FEW && (!s.tiles || tile_amx(s.p.kind) || s.x_bytes > 2 * cpu_of(call)->l2))
+        return "both m and n are above 32, and packing pays";
     if (s.y.across && s.few > FEW_ACROSS)
         return "both m and n are above 8, and the larger operand is contiguous there: packing pays";
     if (s.y.across && s.many < unit_lanes(s.p.kind)) return "both m and n are less than a vector";
@@ -301,7 +418,8 @@ static void skinny_run(const skinny *s, int64_t index, char *x, int64_t *unpacke
 /* X's lanes are m or n, whichever are fewer. */
 static void skinny_edges(const trine_call *call, trine_kernel_edges *edges) {
     const unit_kind kind = product_of(call).kind;
-    static const int symbols[] = { MATMUL_DIM_M, MATMUL_DIM_N }, lanes[] = { 1, 2, 4, FEW_ACROSS, FEW, LEAST, SUMS };
+    static const int symbols[] = { MATMUL_DIM_M, MATMUL_DIM_N },
+                     lanes[] = { 1, 2, 4, FEW_ACROSS, 16, FEW, FEW_MOST, LEAST_TILES, LEAST, SUMS };
     for (int i = 0; i < 2; i++) {
         for (size_t k = 0; k < sizeof lanes / sizeof lanes[0]; k++) trine_kernel_edge(edges, symbols[i], lanes[k]);
         trine_kernel_edge(edges, symbols[i], unit_lanes(kind));
@@ -327,7 +445,9 @@ static int64_t *skinny_unpacked(const skinny *s, const trine_call *call, int thr
 static void skinny_tasks(const void *context, int64_t first, int64_t last, int thread) {
     const skinny_job *job = context;
     int64_t *unpacked = skinny_unpacked(job->s, job->call, thread);
+    tile_begin(job->s->p.kind);
     for (int64_t i = first; i < last; i++) skinny_run(job->s, i, skinny_x(job->s, job->call, thread), unpacked);
+    tile_end(job->s->p.kind);
 }
 
 static trine_status skinny_launch(const trine_call *call) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inner loops of the packed matrix product: panels of units, and the tile of sums that two panels give.
  *
- * A panel holds tile_rows (of a) or tile_columns (of b) lanes: for each unit in k, one unit per lane. For AMX a's
- * panels hold squares of 16 lanes x 16 units instead, each lane's units together: a tile register. */
+ * A panel holds tile_rows (of a) or tile_columns (of b) lanes: for each unit in k, one unit per lane. For AMX it holds
+ * squares of 16 lanes x 16 units instead, tile registers: each of a's lanes, or of b's units, together. */
 #ifndef TRINE_CPU_MATMUL_TILE_H
 #define TRINE_CPU_MATMUL_TILE_H
 
@@ -78,7 +78,7 @@ INLINE void square_store(char *dst, const vi *r, int64_t units, int lane, int la
 INLINE void panel_pack_as(char *dst, const char *src, const view *v, int64_t readable, int64_t depth, int64_t units,
                           bool is_a, bool across, int lanes, trine_dtype dtype, unit_kind kind) {
     const int side = unit_lanes(kind), step = unit_depth(kind), size = unit_element(dtype);
-    const bool amx = tile_amx(kind) && is_a, flip = tile_offset(kind) && is_a;
+    const bool amx = tile_amx(kind), by_lane = amx && is_a, flip = tile_offset(kind) && is_a;
     for (int64_t u = 0; u < units; u += side)
         for (int first = 0; first < lanes; first += side) {
             const int64_t left = depth - u * step < side * step ? depth - u * step : side * step,
@@ -96,7 +96,7 @@ INLINE void panel_pack_as(char *dst, const char *src, const view *v, int64_t rea
             }
             vi r[VL];
             square_load(r, from, lane, along, across, kind, dtype);
-            if (across == amx) unit_transpose(r, kind);
+            if (across == by_lane) unit_transpose(r, kind);
             square_store(dst + u * lanes * unit_bytes(kind), r, units - u, first, lanes, amx, flip, kind);
         }
 }
@@ -160,10 +160,19 @@ INLINE void tile_end(unit_kind kind) {
     if (tile_amx(kind)) _tile_release();
 }
 
+#define amx_dot(to, a, b, kind) \
+    do { \
+        if ((kind) == UNIT_BF16) \
+            _tile_dpbf16ps(to, a, b); \
+        else \
+            _tile_dpbssd(to, a, b); \
+    } while (0)
+
 /* Tile registers 0..3: the sums, 2 x 2; 4, 5: a; 6, 7: b. */
 INLINE void tile_multiply_amx(char *tile, const char *a, const char *b, int64_t units, bool accumulate,
                               unit_kind kind) {
-    enum { STRIDE = 2 * AMX_SIDE * 4, DOWN = AMX_SIDE * STRIDE };
+    enum { SQUARE = 1024, STEP = 2 * SQUARE, AHEAD = STEP, STRIDE = 2 * AMX_SIDE * 4, DOWN = AMX_SIDE * STRIDE };
+    __asm__ volatile("" ::: "memory"); /* GCC does not know that _tile_loadd reads what was packed */
     if (accumulate) {
         _tile_loadd(0, tile, STRIDE);
         _tile_loadd(1, tile + 64, STRIDE);
@@ -175,22 +184,17 @@ INLINE void tile_multiply_amx(char *tile, const char *a, const char *b, int64_t 
         _tile_zero(2);
         _tile_zero(3);
     }
-    for (int64_t u = 0; u < units; u += AMX_SIDE, a += DOWN, b += DOWN) {
+    for (int64_t u = 0; u < units; u += AMX_SIDE, a += STEP, b += STEP) {
         _tile_loadd(4, a, 64);
-        _tile_loadd(5, a + AMX_SIDE * 64, 64);
-        _tile_loadd(6, b, STRIDE);
-        _tile_loadd(7, b + 64, STRIDE);
-        if (kind == UNIT_BF16) {
-            _tile_dpbf16ps(0, 4, 6);
-            _tile_dpbf16ps(1, 4, 7);
-            _tile_dpbf16ps(2, 5, 6);
-            _tile_dpbf16ps(3, 5, 7);
-        } else {
-            _tile_dpbssd(0, 4, 6);
-            _tile_dpbssd(1, 4, 7);
-            _tile_dpbssd(2, 5, 6);
-            _tile_dpbssd(3, 5, 7);
-        }
+        _tile_loadd(6, b, 64);
+        for (int i = 0; i < AMX_SIDE; i++) __builtin_prefetch(a + AHEAD + i * 64);
+        amx_dot(0, 4, 6, kind);
+        _tile_loadd(7, b + SQUARE, 64);
+        amx_dot(1, 4, 7, kind);
+        for (int i = 0; i < AMX_SIDE; i++) __builtin_prefetch(a + AHEAD + SQUARE + i * 64);
+        _tile_loadd(5, a + SQUARE, 64);
+        amx_dot(2, 5, 6, kind);
+        amx_dot(3, 5, 7, kind);
     }
     _tile_stored(0, tile, STRIDE);
     _tile_stored(1, tile + 64, STRIDE);
@@ -206,41 +210,60 @@ INLINE void tile_multiply_amx(char *tile, const char *a, const char *b, int64_t 
 }
 #endif
 
-/* tile = [tile +] a b; a tile is dense, tile_rows x tile_columns sums. */
-INLINE void tile_multiply(char *tile, const char *a, const char *b, int64_t units, bool accumulate, unit_kind kind) {
-    if (tile_amx(kind)) {
-        tile_multiply_amx(tile, a, b, units, accumulate, kind);
-        return;
-    }
-    const int bytes = unit_bytes(kind);
+/* Lanes of an operand: unit u of lane i is at data + i * lane + u * along; if it is b, its lanes are side by side. */
+typedef struct unit_grid {
+    const char *data;
+    int64_t lane, along;
+} unit_grid;
+
+/* tile = [tile +] a b, of operands packed or as they lie in memory. */
+INLINE void tile_multiply_grids(char *tile, unit_grid a, unit_grid b, int64_t units, bool accumulate, unit_kind kind) {
+    enum { GROUP = 3, GROUPS = (ROWS + GROUP - 1) / GROUP };
+    const char *from[GROUPS];
     sum s[ROWS][VECTORS];
+#pragma GCC unroll 8
+    for (int i = 0; i < GROUPS; i++) from[i] = a.data + i * GROUP * a.lane;
 #pragma GCC unroll 16
     for (int i = 0; i < ROWS; i++)
 #pragma GCC unroll 4
-        for (int j = 0; j < VECTORS; j++) s[i][j] = (sum){ 0 };
+        for (int j = 0; j < VECTORS; j++) {
+            s[i][j] = (sum){ 0 };
+            if (accumulate) __builtin_prefetch(tile + (i * VECTORS + j) * VB);
+        }
 #pragma GCC unroll 4
     for (int64_t u = 0; u < units; u++) {
         vi x[VECTORS];
 #pragma GCC unroll 4
-        for (int j = 0; j < VECTORS; j++) x[j] = unit_load(b + j * VB);
+        for (int j = 0; j < VECTORS; j++) x[j] = unit_load(b.data + j * VB);
 #pragma GCC unroll 16
         for (int i = 0; i < ROWS; i++) {
-            const vi y = unit_broadcast(a + i * bytes, kind);
+            const vi y = unit_broadcast(from[i / GROUP] + i % GROUP * a.lane, kind);
 #pragma GCC unroll 4
             for (int j = 0; j < VECTORS; j++) s[i][j] = sum_mac(s[i][j], y, x[j], kind);
         }
-        a += ROWS * bytes;
-        b += VECTORS * VB;
+#pragma GCC unroll 8
+        for (int i = 0; i < GROUPS; i++) from[i] += a.along;
+        b.data += b.along;
     }
 #pragma GCC unroll 16
     for (int i = 0; i < ROWS; i++)
 #pragma GCC unroll 4
         for (int j = 0; j < VECTORS; j++) {
             char *at = tile + (i * VECTORS + j) * VB;
-            if (tile_offset(kind)) s[i][j].i -= (vu)unit_load(b + j * VB);
+            if (tile_offset(kind)) s[i][j].i -= (vu)unit_load(b.data + j * VB);
             if (accumulate) s[i][j] = sum_add(s[i][j], unit_load(at), kind);
             unit_store(at, sum_vector(s[i][j], kind));
         }
+}
+
+/* tile = [tile +] a b; a tile is dense, tile_rows x tile_columns sums. */
+INLINE void tile_multiply(char *tile, const char *a, const char *b, int64_t units, bool accumulate, unit_kind kind) {
+    const int bytes = unit_bytes(kind);
+    if (tile_amx(kind))
+        tile_multiply_amx(tile, a, b, units, accumulate, kind);
+    else
+        tile_multiply_grids(tile, (unit_grid){ a, bytes, ROWS * bytes }, (unit_grid){ b, bytes, VECTORS * VB }, units,
+                            accumulate, kind);
 }
 
 #endif

@@ -191,6 +191,11 @@ INLINE vi unit_pairs(const char *first, const char *second) {
 INLINE vi unit_across(const char *src, int64_t along, unit_kind kind, trine_dtype dtype) {
     if (unit_depth(kind) == 1) return unit_widen(src, dtype);
     if (kind == UNIT_I16) return unit_pairs(src, src + along);
+#if defined(__AVX512BF16__)
+    if (dtype == TRINE_BF16)
+        return (vi)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)src)) |
+               (vi)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(src + along))), 16);
+#endif
     const int bits = 32 / unit_depth(kind);
     vu r = { 0 };
 #pragma GCC unroll 4

@@ -57,27 +57,26 @@ static void finish_tile(const target *to, const char *tile, int64_t wide, const 
     }
 }
 
-/* The tiles of `rows` packed rows of a, from row `down` of the task on. */
-INLINE void multiply(const task *t, int64_t down, int64_t rows, int64_t part, unit_kind kind) {
+/* The tiles of columns [from, to) of a task. */
+INLINE void multiply(const task *t, int64_t from, int64_t to, int64_t part, unit_kind kind) {
     const product *p = t->p;
     const blocking *b = t->b;
-    const int64_t high = tile_rows(kind), wide = tile_columns(kind), tiles = b->columns / wide;
+    const int64_t high = tile_rows(kind), wide = tile_columns(kind), tiles = b->rows / high;
     int64_t units = b->units - part * b->part < b->part ? b->units - part * b->part : b->part;
     if (tile_amx(kind)) units = cpu_round_up(units, AMX_SIDE);
     _Alignas(64) char scratch[TILE_BYTES];
-    for (int64_t j = 0; j < t->columns; j += wide) {
-        const char *right = t->bs + j / wide * panel_bytes(b->part, (int)wide, kind);
-        for (int64_t i = 0; i < rows; i += high) {
-            if (t->row + down + i + high <= t->column + j) continue;
+    for (int64_t j = from; j < to; j += wide) {
+        const char *right = t->bs + (j - from) / wide * panel_bytes(b->part, (int)wide, kind);
+        for (int64_t i = 0; i < t->rows; i += high) {
+            if (t->row + i + high <= t->column + j) continue;
             const char *left = t->a + i / high * panel_bytes(b->part, (int)high, kind);
-            char *tile = b->parts > 1
-                             ? t->sums + ((down + i) / high * tiles + j / wide) * high * wide * unit_bytes(kind)
-                             : scratch;
+            char *tile =
+                b->parts > 1 ? t->sums + (j / wide * tiles + i / high) * high * wide * unit_bytes(kind) : scratch;
             tile_multiply(tile, left, right, units, part > 0, kind);
             if (part + 1 < b->parts) continue;
-            const int64_t i_left = t->rows - down - i, j_left = t->columns - j;
+            const int64_t i_left = t->rows - i, j_left = t->columns - j;
             finish_tile(&p->to, tile, wide,
-                        &(block_place){ t->batch, t->row + down + i, t->column + j, i_left < high ? i_left : high,
+                        &(block_place){ t->batch, t->row + i, t->column + j, i_left < high ? i_left : high,
                                         j_left < wide ? j_left : wide });
         }
     }
@@ -88,16 +87,17 @@ static void run(task *t, int64_t index) {
     const blocking *b = t->b;
     task_begin(t, index);
     if (t->row + t->rows <= t->column) return;
+    const int64_t width = PANELS * tile_columns(p->kind);
     for (int64_t part = 0; part < b->parts; part++) {
-        pack(t->bs, &p->b, t->batch, t->column, t->columns, p->n, part, b, p, false);
-        for (int64_t down = 0; down < t->rows; down += b->group) {
-            const int64_t rows = t->rows - down < b->group ? t->rows - down : b->group;
-            if (t->row + down + rows <= t->column) continue;
-            pack(t->a, &p->a, t->batch, t->row + down, rows, p->m, part, b, p, true);
+        pack(t->a, &p->a, t->batch, t->row, t->rows, p->m, part, b, p, true);
+        for (int64_t j = 0; j < t->columns; j += width) {
+            const int64_t to = t->columns - j < width ? t->columns : j + width;
+            if (t->row + t->rows <= t->column + j) break;
+            pack(t->bs, &p->b, t->batch, t->column + j, to - j, p->n, part, b, p, false);
             switch (p->kind) {
-            case UNIT_F64: multiply(t, down, rows, part, UNIT_F64); break;
-            case UNIT_BF16: multiply(t, down, rows, part, UNIT_BF16); break;
-            default: multiply(t, down, rows, part, UNIT_F32); break;
+            case UNIT_F64: multiply(t, j, to, part, UNIT_F64); break;
+            case UNIT_BF16: multiply(t, j, to, part, UNIT_BF16); break;
+            default: multiply(t, j, to, part, UNIT_F32); break;
             }
         }
     }
@@ -106,16 +106,15 @@ static void run(task *t, int64_t index) {
 static size_t workspace(const trine_call *call) {
     if (call->empty) return 0;
     const product p = symmetric_of(call);
-    const blocking b = block(call, &p);
+    const blocking b = block(call, &p, false);
     return (size_t)(b.slice * b.team);
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     const product p = symmetric_of(call);
-    const int64_t depth = unit_depth(p.kind), most = tile_amx(p.kind) ? PART_UNITS_AMX : PART_UNITS;
+    const int64_t depth = unit_depth(p.kind), most = part_units(p.kind);
     trine_kernel_edge(edges, MATMUL_SYMMETRIC_DIM_M, tile_rows(p.kind));
     trine_kernel_edge(edges, MATMUL_SYMMETRIC_DIM_M, tile_columns(p.kind));
-    trine_kernel_edge(edges, MATMUL_SYMMETRIC_DIM_M, TASK_LEAST);
     trine_kernel_edge(edges, MATMUL_SYMMETRIC_DIM_K, depth);
     trine_kernel_edge(edges, MATMUL_SYMMETRIC_DIM_K, UNITS_STEP * depth);
     trine_kernel_edge(edges, MATMUL_SYMMETRIC_DIM_K, most * depth);
@@ -138,7 +137,7 @@ static void run_tasks(const void *context, int64_t first, int64_t last, int thre
 
 static trine_status launch(const trine_call *call) {
     const product p = symmetric_of(call);
-    const blocking b = block(call, &p);
+    const blocking b = block(call, &p, false);
     const int slices = b.slice > 0 ? (int)(call->workspace_size / (size_t)b.slice) : b.team,
               team = b.team < slices ? b.team : slices;
     cpu_tasks(call, team, p.g * b.down * b.right, run_tasks, &(tasks_job){ call, &p, &b });
