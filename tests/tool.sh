@@ -272,6 +272,10 @@ expect "check of one size" 0 "^[1-9][0-9]* passed, 0 failed" \
     "$trine" check --device cpu --op rms_norm,softmax --types T=bf16 --dims n=1536 --cases 20
 expect "check of a size by number" 0 "^[1-9][0-9]* passed, 0 failed" \
     "$trine" check --device cpu --op rms_norm --dims "r=2 n=96" --case 3
+expect "gradients of convolutions that have no channels" 0 "^[1-9][0-9]* passed, 0 failed" \
+    "$trine" check --device cpu --op conv2d_backward --dims "c=0 cg=0 r=0 s=0 k=5" --cases 12
+expect "products of many rows and nothing to sum" 0 "^[1-9][0-9]* passed, 0 failed" \
+    "$trine" check --device cpu --op matmul --types T=bf16 --dims "g=1 m=200000 n=5 k=0" --cases 2
 expect "check of a size that no op has" 1 "no case of these types and dimensions" \
     "$trine" check --device cpu --op add --dims k=3 --cases 5
 expect "check of sizes that take long" 1 "no case of these types and dimensions" \

@@ -81,7 +81,7 @@ static inline void conv_complete(conv_product *a) {
     a->panel = ((a->parts - 1) * a->part + last) * a->wide * unit_bytes(a->kind);
     a->rows = a->n * conv_positions(a->x.axis);
     a->down = conv_up(a->rows, TASK_ROWS);
-    a->columns = cpu_round_up(conv_least(a->lanes, TASK_COLUMNS), a->wide);
+    a->columns = a->lanes > 0 ? cpu_round_up(conv_least(a->lanes, TASK_COLUMNS), a->wide) : a->wide;
     while (a->columns > 2 * a->wide && a->down * a->groups * conv_up(a->lanes, a->columns) < 2 * threads)
         a->columns = cpu_round_up(a->columns / 2, a->wide);
     a->right = conv_up(a->lanes, a->columns);
