@@ -232,6 +232,39 @@ Test(lists, workspace, .init = set_up, .fini = tear_down) {
     free(x);
 }
 
+/* One thread may need more workspace than two, for which calls are planned: sums of long rows. */
+Test(lists, workspace_of_one_thread, .init = set_up, .fini = tear_down) {
+    enum { MANY = 31, R = 4, LONG = 32768 };
+    float *x = malloc(R * LONG * sizeof *x), *bias = calloc(LONG, sizeof *bias), *dx = malloc(R * LONG * sizeof *dx),
+          *expected = malloc(LONG * sizeof *expected), *sums = calloc((size_t)MANY * LONG, sizeof *sums),
+          *all = malloc((size_t)MANY * R * LONG * sizeof *all);
+    for (int i = 0; i < R * LONG; i++) x[i] = (float)(i % 13 - 6) / 4;
+    const trine_tensor tx = trine_tensor_2d(x, TRINE_F32, R, LONG), tb = trine_tensor_1d(bias, TRINE_F32, LONG),
+                       td = trine_tensor_2d(dx, TRINE_F32, R, LONG), te = trine_tensor_1d(expected, TRINE_F32, LONG);
+    trine_gelu_bias_backward_args args[MANY];
+    const void *list[MANY];
+    trine_tensor tensors[2 * MANY];
+    for (int i = 0; i < MANY; i++) {
+        tensors[2 * i] = trine_tensor_2d(all + (size_t)i * R * LONG, TRINE_F32, R, LONG);
+        tensors[2 * i + 1] = trine_tensor_1d(sums + (size_t)i * LONG, TRINE_F32, LONG);
+        args[i] = (trine_gelu_bias_backward_args){ TRINE_ARGS(gelu_bias_backward), .dy = &tx, .x = &tx, .bias = &tb };
+        args[i].dx = &tensors[2 * i], args[i].dbias = &tensors[2 * i + 1];
+        list[i] = &args[i];
+    }
+    trine_queue *team = open_queue(&(trine_queue_options){ .threads = 2 });
+    trine_gelu_bias_backward_args single = args[0];
+    single.dx = &td, single.dbias = &te;
+    assert_ok(trine_gelu_bias_backward(team, &single));
+    for (int pass = 0; pass < 4; pass++) {
+        memset(sums, 0, (size_t)MANY * LONG * sizeof *sums);
+        assert_ok(trine_run_list(team, TRINE_OP_GELU_BIAS_BACKWARD, list, MANY));
+        for (int i = 0; i < MANY; i++)
+            cr_expect(memcmp(sums + (size_t)i * LONG, expected, LONG * sizeof *sums) == 0, "call %d", i);
+    }
+    trine_queue_close(team);
+    free(x), free(bias), free(dx), free(expected), free(sums), free(all);
+}
+
 /* Calls that would need more than 4 MiB together do not run at once. */
 Test(lists, large_workspaces, .init = set_up, .fini = tear_down) {
     trine_tensor x = { NULL, TRINE_F32, 1, { INT64_C(1) << 32 }, { 1 } }, norm = trine_tensor_1d(NULL, TRINE_F32, 1);

@@ -12,6 +12,17 @@ typedef struct list {
     int64_t *failed;  /* the first that did */
 } list;
 
+/* Does one thread do the call? It may need more workspace than all threads, for which the call was planned. */
+static bool is_small(const list *l, trine_call *call, int64_t bytes) {
+    if (bytes > l->most) return false;
+    if (!l->kernel->workspace) return true;
+    void *queue = call->queue;
+    call->queue = l->alone;
+    const size_t needed = l->kernel->workspace(call);
+    call->queue = queue;
+    return needed <= call->workspace_size;
+}
+
 static int64_t bytes_of(const trine_call *call) {
     int64_t bytes = 0;
     for (int t = 0; t < call->plan->tensors; t++)
@@ -30,7 +41,7 @@ static void launch_small(const void *context, int64_t first, int64_t last, int t
     const list *l = context;
     (void)thread;
     for (int64_t i = first; i < last; i++) {
-        if (bytes_of(l->calls[i]) > l->most) continue;
+        if (!is_small(l, l->calls[i], bytes_of(l->calls[i]))) continue;
         l->calls[i]->queue = l->alone;
         if (l->kernel->launch(l->calls[i]) != TRINE_OK) fail_first(l->failed, i);
     }
@@ -45,7 +56,7 @@ trine_status trine_cpu_launch_list(const trine_kernel *kernel, trine_call *const
     cpu_queue alone = { .threads = 1 };
     const list l = { kernel, calls, &alone, team > 1 ? bytes / (team * PARTS) : -1, &failed };
     for (int64_t i = 0; i < count; i++) {
-        if (bytes_of(calls[i]) <= l.most) continue;
+        if (is_small(&l, calls[i], bytes_of(calls[i]))) continue;
         const trine_status status = kernel->launch(calls[i]);
         *failed_out = i;
         if (status != TRINE_OK) return status;
