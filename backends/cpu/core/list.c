@@ -12,15 +12,15 @@ typedef struct list {
     int64_t *failed;  /* the first that did */
 } list;
 
-/* Does one thread do the call? It may need more workspace than all threads, for which the call was planned. */
-static bool is_small(const list *l, trine_call *call, int64_t bytes) {
-    if (bytes > l->most) return false;
-    if (!l->kernel->workspace) return true;
+/* Gives the call to one thread if it is small. One thread may need more workspace than all, for which it was planned:
+ * then it keeps its queue. */
+static bool give(const list *l, trine_call *call, int64_t bytes) {
     void *queue = call->queue;
+    if (bytes > l->most) return false;
     call->queue = l->alone;
-    const size_t needed = l->kernel->workspace(call);
+    if (!l->kernel->workspace || l->kernel->workspace(call) <= call->workspace_size) return true;
     call->queue = queue;
-    return needed <= call->workspace_size;
+    return false;
 }
 
 static int64_t bytes_of(const trine_call *call) {
@@ -41,8 +41,7 @@ static void launch_small(const void *context, int64_t first, int64_t last, int t
     const list *l = context;
     (void)thread;
     for (int64_t i = first; i < last; i++) {
-        if (!is_small(l, l->calls[i], bytes_of(l->calls[i]))) continue;
-        l->calls[i]->queue = l->alone;
+        if (l->calls[i]->queue != l->alone) continue;
         if (l->kernel->launch(l->calls[i]) != TRINE_OK) fail_first(l->failed, i);
     }
 }
@@ -53,15 +52,16 @@ trine_status trine_cpu_launch_list(const trine_kernel *kernel, trine_call *const
     int64_t bytes = 0, failed = INT64_MAX;
     for (int64_t i = 0; i < count; i++) bytes += bytes_of(calls[i]);
     const int team = cpu_team(calls[0], count, bytes);
+    cpu_pool *pool = ((const cpu_queue *)calls[0]->queue)->pool;
     cpu_queue alone = { .threads = 1 };
     const list l = { kernel, calls, &alone, team > 1 ? bytes / (team * PARTS) : -1, &failed };
     for (int64_t i = 0; i < count; i++) {
-        if (is_small(&l, calls[i], bytes_of(calls[i]))) continue;
+        if (give(&l, calls[i], bytes_of(calls[i]))) continue;
         const trine_status status = kernel->launch(calls[i]);
         *failed_out = i;
         if (status != TRINE_OK) return status;
     }
-    if (team > 1) cpu_shares(calls[0], team, count, launch_small, &l);
+    if (team > 1) trine_cpu_pool_run(pool, team, count, false, launch_small, &l);
     *failed_out = failed;
     return failed != INT64_MAX ? kernel->launch(calls[failed]) : TRINE_OK;
 }
