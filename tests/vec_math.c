@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of backends/cpu/core/vec_math.h against libm, to their stated errors. Compiled once per level with
- * -DLEVEL=<level>, which gives that level's table of functions, and once without, which gives the tests. */
+/* The functions of backends/cpu/core/vec_math.h against libm, to their stated errors, and the sizes of elements.
+ * Compiled once per level with -DLEVEL=<level>, which gives that level's table of functions, and once without, which
+ * gives the tests. */
 #include <math.h>
 #include <stdint.h>
+
+#include <trine/base.h>
 
 /* y[i] = f(x[i]) for i < n, n a multiple of 16. */
 typedef void (*function)(const float *x, float *y, int n);
 enum { EXP, LOG, TANH, ERF, SIGMOID, CDF, PDF, FUNCTIONS };
+typedef size_t size_of_type(trine_dtype dtype);
 
 #ifdef LEVEL
 
@@ -36,12 +40,18 @@ EACH(each_pdf, vpdf)
 extern const function NAME(LEVEL)[FUNCTIONS];
 const function NAME(LEVEL)[FUNCTIONS] = { each_exp, each_log, each_tanh, each_erf, each_sigmoid, each_cdf, each_pdf };
 
+#define SIZE_(level) vec_size_##level
+#define SIZE(level) SIZE_(level)
+extern size_of_type SIZE(LEVEL);
+size_t SIZE(LEVEL)(trine_dtype dtype) { return vsize(dtype); }
+
 #else
 
 #include <criterion/criterion.h>
 #include <string.h>
 
 extern const function vec_math_baseline[FUNCTIONS];
+extern size_of_type vec_size_baseline;
 #ifdef HAVE_V3
 extern const function vec_math_v3[FUNCTIONS];
 #endif
@@ -114,6 +124,18 @@ static void check_level(const char *level, const function *table) {
 }
 
 TestSuite(vec_math, .timeout = 120);
+
+Test(vec_math, sizes) {
+    static const struct {
+        trine_dtype dtype;
+        size_t size;
+    } types[] = { { TRINE_F32, 4 },  { TRINE_BF16, 2 }, { TRINE_F16, 2 }, { TRINE_F64, 8 }, { TRINE_I8, 1 },
+                  { TRINE_U8, 1 },   { TRINE_I16, 2 },  { TRINE_I32, 4 }, { TRINE_I64, 8 }, { TRINE_U32, 4 },
+                  { TRINE_E4M3, 1 }, { TRINE_E5M2, 1 }, { TRINE_E8M0, 1 } };
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        cr_expect_eq(vec_size_baseline(types[i].dtype), types[i].size, "type %#x: %zu bytes", (unsigned)types[i].dtype,
+                     vec_size_baseline(types[i].dtype));
+}
 
 Test(vec_math, baseline) { check_level("baseline", vec_math_baseline); }
 

@@ -103,15 +103,6 @@ static void put_f64(double *from, char *row, int64_t at, int count, trine_dtype 
 
 /* --------------------------------------------------------------------------------------------------------- the call */
 
-/* Bytes of all outputs. */
-static int64_t written_by(const trine_call *call) {
-    int64_t bytes = 0;
-    for (int t = CHAIN_INPUTS; t < CHAIN_TENSORS; t++)
-        if (call->present >> t & 1)
-            bytes += trine_tensor_count(&call->tensor[t]) * (int64_t)trine_dtype_size(call->tensor[t].dtype);
-    return bytes;
-}
-
 static trine_status launch(const trine_call *call) {
     const trine_chain_args *args = call->args;
     chain_job job = { .call = call };
@@ -128,14 +119,14 @@ static trine_status launch(const trine_call *call) {
     for (int y = CHAIN_INPUTS; y < CHAIN_ROW_TENSORS; y++)
         for (int x = 0; x < CHAIN_INPUTS; x++)
             job.own |= chain_given(&job, x) && chain_given(&job, y) && call->tensor[x].data == call->tensor[y].data;
-    job.stream = !job.own && written_by(call) > cpu_of(call)->l3;
+    job.stream = !job.own && row_written(call) > cpu_of(call)->l3;
     const int64_t items = job.shape.outer[0] * job.shape.outer[1] * job.shape.outer[2] * job.pieces;
     cpu_shares(call, cpu_team(call, items, row_bytes(call)), items, wide ? chain_items_f64 : chain_items_f32, &job);
     return TRINE_OK;
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
-    const int64_t n = call->dim[CHAIN_DIM_N] > 0 ? call->dim[CHAIN_DIM_N] : 1, each = written_by(call) / n;
+    const int64_t n = call->dim[CHAIN_DIM_N] > 0 ? call->dim[CHAIN_DIM_N] : 1, each = row_written(call) / n;
     const bool wide = chain_is_wide(call->tensor, call->present);
     trine_kernel_edge(edges, CHAIN_DIM_N, wide ? DOUBLES : VL);
     trine_kernel_edge(edges, CHAIN_DIM_N, wide ? CHAIN_TILE_f64 : CHAIN_TILE_f32);

@@ -231,7 +231,8 @@ INLINE vi vload_u8(const void *data) {
 
 /* ------------------------------ loads and stores of f32, bf16 and f16; `dtype` is a constant wherever speed matters */
 
-INLINE size_t vsize(trine_dtype dtype) { return dtype == TRINE_F32 ? 4 : 2; }
+/* Bytes of an element of any type: the code has the bits. */
+INLINE size_t vsize(trine_dtype dtype) { return (size_t)dtype % 256 / 8; }
 
 /* Elements i .. i+VL-1 of an array, as floats. */
 INLINE vf vload(const void *data, trine_dtype dtype, int64_t i) {
