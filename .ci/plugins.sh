@@ -44,4 +44,23 @@ if find build-plugins -name 'libtrine.so*' | grep .; then
     echo "a plugin-only build made libtrine" >&2
     exit 1
 fi
+# A compiler that fails is named with what it said, and is an error where its module is asked for.
+failing=build-plugins/failing
+mkdir $failing
+cat >$failing/clang-22 <<'END'
+#!/bin/sh
+[ "$1" != --version ] || exec echo clang version 22.1.0
+echo 'clang: error: there is no linker' >&2
+exit 1
+END
+chmod +x $failing/clang-22
+# The CUDA module is disabled, since its trials take longer.
+setup() { PATH=$PWD/$failing:$PATH meson setup "$@" -Dplugins_only=true -Dcuda=disabled; }
+setup $failing/auto >$failing/log
+grep -q 'WARNING: HIP: .* does not build gfx.*: clang: error: there is no linker' $failing/log
+if setup $failing/enabled -Dhip=enabled >$failing/log; then
+    echo "a failing clang is no error with -Dhip=enabled" >&2
+    exit 1
+fi
+grep -q 'ERROR: .*HIP: .*: clang: error: there is no linker' $failing/log
 echo "plugins: built alone"
