@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Many threads, one library: each has its own queue and its own messages, and all get the same bits, while their queues
- * share the CPU device's threads. */
+ * share the CPU device's threads. And one call by many: products that share what they packed, rows and columns of
+ * several pieces. */
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,6 +87,61 @@ static void *open_own(void *unused) {
     return (void *)wrong;
 }
 
+/* ---------------------------------------------------------------------------------------------- one call by many */
+
+enum { M = 600, N = 500, K = 400, LONG = 1 << 18, WIDE = 40000, TALL = 19 };
+static float many[3 * LONG], few[WIDE], result[3 * LONG], sums[WIDE], first[3 * LONG], first_sums[WIDE];
+
+static trine_status product(trine_queue *queue) {
+    const trine_tensor a = trine_tensor_2d(many, TRINE_F32, M, K), b = trine_tensor_2d(many + M * K, TRINE_F32, K, N),
+                       d = trine_tensor_2d(result, TRINE_F32, M, N);
+    return trine_matmul(queue, &(trine_matmul_args){ TRINE_ARGS(matmul), .a = &a, .b = &b, .d = &d });
+}
+
+static trine_status long_rows(trine_queue *queue) {
+    const trine_tensor x = trine_tensor_2d(many, TRINE_F32, 3, LONG), y = trine_tensor_2d(result, TRINE_F32, 3, LONG);
+    return trine_softmax(queue, &(trine_softmax_args){ TRINE_ARGS(softmax), .x = &x, .y = &y });
+}
+
+static trine_status wide_columns(trine_queue *queue) {
+    const trine_tensor x = trine_tensor_2d(many, TRINE_F32, TALL, WIDE), weight = trine_tensor_1d(few, TRINE_F32, WIDE),
+                       rstd = trine_tensor_1d(few, TRINE_F32, TALL),
+                       dx = trine_tensor_2d(result, TRINE_F32, TALL, WIDE),
+                       dweight = trine_tensor_1d(sums, TRINE_F32, WIDE);
+    return trine_rms_norm_backward(queue, &(trine_rms_norm_backward_args){ TRINE_ARGS(rms_norm_backward), .dy = &x,
+                                                                           .h = &x, .weight = &weight, .rstd = &rstd,
+                                                                           .dx = &dx, .dweight = &dweight });
+}
+
+/* Are a call's bits with so many threads those with one? */
+static bool same_bits(trine_status (*call)(trine_queue *queue), int threads) {
+    trine_queue *queue;
+    const trine_queue_options options = { .struct_size = sizeof options, .threads = threads };
+    if (trine_queue_open(lib, 0, &options, &queue) != TRINE_OK) return false;
+    memset(result, 0, sizeof result);
+    memset(sums, 0, sizeof sums);
+    const bool ran = call(queue) == TRINE_OK;
+    trine_queue_close(queue);
+    if (threads == 1) {
+        memcpy(first, result, sizeof result);
+        memcpy(first_sums, sums, sizeof sums);
+    }
+    return ran && memcmp(first, result, sizeof result) == 0 && memcmp(first_sums, sums, sizeof sums) == 0;
+}
+
+static void one_call_by_many(void) {
+    static const struct {
+        const char *what;
+        trine_status (*call)(trine_queue *queue);
+    } calls[] = { { "a product", product }, { "long rows", long_rows }, { "wide columns", wide_columns } };
+    for (int i = 0; i < 3 * LONG; i++) many[i] = (float)(i * 7919LL % 1000) / 1000;
+    for (int i = 0; i < WIDE; i++) few[i] = (float)(i % 7 + 1);
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+        for (int threads = 1; threads <= 8; threads *= 2)
+            tap(same_bits(calls[i].call, threads), "%s by %d thread(s): %s", calls[i].what, threads,
+                trine_error_message());
+}
+
 static intptr_t run(void *(*function)(void *)) {
     pthread_t thread[THREADS];
     intptr_t wrong = 0;
@@ -110,6 +167,7 @@ int main(void) {
         "reference: %s", trine_error_message());
     trine_queue_close(queue);
     tap(run(work) == 0, "%d threads share a library: same bits, own messages", THREADS);
+    one_call_by_many();
     trine_close(lib);
     return tap_end();
 }
