@@ -112,8 +112,8 @@ static double unpacked_bytes(const trine_case *c, int index, int packed) {
  * `accumulate` adds what no id names, and of others what was there before; of what slots name the rest. */
 static double spared_bytes(const trine_case *c, int index) {
     const trine_plan_tensor *t = &c->plan->tensor[index];
-    const int packed = trine_plan_find_tensor(c->plan, "packed");
-    if (packed >= 0 && index != packed && t->rank == 1) return unpacked_bytes(c, index, packed);
+    if (t->spec->fill && strncmp(t->spec->fill, "strided ", 8) == 0)
+        return unpacked_bytes(c, index, trine_plan_find_tensor(c->plan, t->spec->fill + 8));
     if (!(t->spec->flags & IN) || t->rank < 2) return 0;
     const double bytes =
                      (double)trine_tensor_count(&c->tensor[index]) * (double)trine_dtype_size(c->tensor[index].dtype),

@@ -20,7 +20,8 @@ const trine_spec trine_spec_pack_strided = {
         "packed[o,k,j,i,m] = x[start + o extent + k stride_k + j stride_j + i stride_i + m]; 0 of a place that is "
         "not in x",
     .source = "Pearson et al. 2020 (TEMPI); MPI 4.1, section 5",
-    .tensors = { TENSOR(x, IN, "T", "n"), TENSOR(packed, OUT | EXACT, "T", "[o] [k] [j] [i] m") },
+    .tensors = { TENSOR(x, IN, "T", "n", .fill = "strided packed"),
+                 TENSOR(packed, OUT | EXACT, "T", "[o] [k] [j] [i] m") },
     .params = { STRIDED_PARAMS },
     .types = { STRIDED_TYPES },
     .flops = "0",

@@ -20,7 +20,8 @@ const trine_spec trine_spec_unpack_strided = {
         "x[start + o extent + k stride_k + j stride_j + i stride_i + m] = packed[o,k,j,i,m], where that is in x; "
         "of the same place the last",
     .source = "Pearson et al. 2020 (TEMPI); MPI 4.1, section 5",
-    .tensors = { TENSOR(packed, IN, "T", "[o] [k] [j] [i] m"), TENSOR(x, IN | OUT | EXACT, "T", "n") },
+    .tensors = { TENSOR(packed, IN, "T", "[o] [k] [j] [i] m"),
+                 TENSOR(x, IN | OUT | EXACT, "T", "n", .fill = "strided packed") },
     .params = { STRIDED_PARAMS },
     .types = { STRIDED_TYPES },
     .flops = "0",
