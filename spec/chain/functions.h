@@ -1,36 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elementary functions in float64 for kernels, with any number of elements at a time. Who includes this says what a
- * `number` is, double or a vector of them, and a `mask` of one; FUNCTION, in front of each function; and constant(c),
- * fused(a, b, c), pick(mask, a, b); of a normal x > 0 exponent_of(x) = k and with_exponent(x) = m, x = 2^k m, m from
- * sqrt(1/2) to sqrt(2); two_to_power(x, k + 1.5 2^52) = 2^k x, if both are normal; power_below(x), the largest power of
- * two that is not above |x|, 0 where that is subnormal; and with_sign(x, of), |x| with the sign of the other. Masks are
- * joined by & and |. What a lane gets does not depend on the others.
+/* Elementary functions in float64 for kernels, of what spec/doubles.h names and, in the words of who includes this,
+ * power_below(x), the largest power of two that is not above |x|, 0 where that is subnormal, and with_sign(x, of), |x|
+ * with the sign of the other.
  *
  * All are right at zeros, infinities, NaN, subnormal arguments and on overflow. Errors in units of 2^-53 of the result,
  * but for subnormal ones. */
 #ifndef TRINE_SPEC_CHAIN_FUNCTIONS_H
 #define TRINE_SPEC_CHAIN_FUNCTIONS_H
 
+#include "spec/doubles.h"
 #include "terms.h"
 
-#define WIDE_LN2_HIGH 0x1.62e42fefa38p-1 /* so that its product with an exponent is exact */
-#define WIDE_LN2_LOW 0x1.ef35793c7673p-45
-#define WIDE_ROUNDING 0x1.8p52 /* added, it leaves an integer in the low bits */
 #define WIDE_LARGEST 0x1.fffffffffffffp1023
 
-#define WIDE_FIRST(c) p = constant(c);
-#define WIDE_TERM(c) p = fused(p, x, constant(c));
-#define WIDE_POLYNOMIAL(name, TERMS) \
-    FUNCTION number name(number x) { \
-        number p; \
-        TERMS(WIDE_FIRST, WIDE_TERM) \
-        return p; \
-    }
-WIDE_POLYNOMIAL(wide_exp_terms, CHAIN_EXP)
-WIDE_POLYNOMIAL(wide_log_terms, CHAIN_LOG)
-WIDE_POLYNOMIAL(wide_tanh_terms, CHAIN_TANH)
-WIDE_POLYNOMIAL(wide_erf_terms, CHAIN_ERF)
-WIDE_POLYNOMIAL(wide_tail_terms, CHAIN_TAIL)
+POLYNOMIAL(wide_exp_terms, CHAIN_EXP)
+POLYNOMIAL(wide_log_terms, CHAIN_LOG)
+POLYNOMIAL(wide_tanh_terms, CHAIN_TANH)
+POLYNOMIAL(wide_erf_terms, CHAIN_ERF)
+POLYNOMIAL(wide_tail_terms, CHAIN_TAIL)
 
 FUNCTION number wide_size(number x) { return with_sign(x, constant(1)); }
 FUNCTION number wide_one(mask m) { return pick(m, constant(1), constant(0)); }
@@ -39,9 +26,9 @@ FUNCTION number wide_larger(number a, number b) { return pick((a > b) | (a != a)
 
 /* e^x = 2^k times the result, k + 1.5 2^52 = *shifted. */
 FUNCTION number wide_exp_reduced(number x, number *shifted) {
-    *shifted = fused(x, constant(1.4426950408889634), constant(WIDE_ROUNDING));
-    const number k = *shifted - WIDE_ROUNDING;
-    return wide_exp_terms(fused(k, constant(-WIDE_LN2_LOW), fused(k, constant(-WIDE_LN2_HIGH), x)));
+    *shifted = fused(x, constant(1.4426950408889634), constant(ROUNDING));
+    const number k = *shifted - ROUNDING;
+    return wide_exp_terms(fused(k, constant(-LN2_LOW), fused(k, constant(-LN2_HIGH), x)));
 }
 
 /* Within 2. The power of two is multiplied in by halves, so that neither is beyond what is normal; or at once, |x| <=
@@ -49,8 +36,8 @@ FUNCTION number wide_exp_reduced(number x, number *shifted) {
 FUNCTION number wide_exp(number x) {
     number shifted;
     const number p = wide_exp_reduced(pick(x < -746.0, constant(-746), pick(x > 710.0, constant(710), x)), &shifted);
-    const number half = fused(shifted - WIDE_ROUNDING, constant(0.5), constant(WIDE_ROUNDING));
-    return p * two_to_power(constant(1), half) * two_to_power(constant(1), shifted - (half - WIDE_ROUNDING));
+    const number half = fused(shifted - ROUNDING, constant(0.5), constant(ROUNDING));
+    return p * two_to_power(constant(1), half) * two_to_power(constant(1), shifted - (half - ROUNDING));
 }
 FUNCTION number wide_exp_near(number x) {
     number shifted;
@@ -64,8 +51,8 @@ FUNCTION number wide_log(number x) {
     const number normal = pick(tiny, x * 0x1p54, x);
     const number k = exponent_of(normal) - pick(tiny, constant(54), constant(0)), m = with_exponent(normal);
     const number z = (m - 1.0) / (m + 1.0), s = z * z;
-    const number low = fused(z * s, wide_log_terms(s), k * WIDE_LN2_LOW);
-    number y = fused(k, constant(WIDE_LN2_HIGH), z + z + low);
+    const number low = fused(z * s, wide_log_terms(s), k * LN2_LOW);
+    number y = fused(k, constant(LN2_HIGH), z + z + low);
     y = pick(x > WIDE_LARGEST, x, y);
     y = pick(x == 0.0, constant(-1) / constant(0), y);
     return pick((x < 0.0) | (x != x), constant(0) / constant(0), y);

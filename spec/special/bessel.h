@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modified Bessel functions in float64 for kernels, with any number of elements at a time. Who includes this says what
- * a `number` is, double or a vector of them, and a `mask` of one; FUNCTION, in front of each function; and constant(c),
- * fused(a, b, c), pick(mask, a, b), any_of(mask), root(x), and of a normal x > 0 exponent_of(x) = k and
- * with_exponent(x) = m, x = 2^k m, m from sqrt(1/2) to sqrt(2), and two_to_power(x, k + 1.5 2^52) = 2^k x. Masks are
- * joined by & and |. What a lane gets does not depend on the others.
+/* Modified Bessel functions in float64 for kernels, of what spec/doubles.h names and, in the words of who includes
+ * this, any_of(mask) and root(x).
  *
  * With w = hypot(v, x), s = (v/w)^2 there are these regions. Errors: spec/special/special.h.
  *   w >= 24: Debye's expansions (DLMF 10.41), in powers of 1/w, which are Hankel's where v = 0:
@@ -18,6 +15,7 @@
 #define TRINE_SPEC_BESSEL_H
 
 #include "bessel_terms.h"
+#include "spec/doubles.h"
 
 #define BESSEL_LARGE 24.0    /* w from which on Debye's expansions serve, */
 #define BESSEL_LARGER 80.0   /* with 8 terms, */
@@ -27,18 +25,7 @@
 
 #define BESSEL_INF __builtin_huge_val()
 #define BESSEL_NAN __builtin_nan("")
-#define LN2_HIGH 0x1.62e42fefa38p-1 /* so that its product with an exponent is exact */
-#define LN2_LOW 0x1.ef35793c7673p-45
-#define ROUNDING 0x1.8p52 /* added, it leaves an integer in the low bits */
 
-#define POLYNOMIAL_FIRST(c) p = constant(c);
-#define POLYNOMIAL_TERM(c) p = fused(p, x, constant(c));
-#define POLYNOMIAL(name, TERMS) \
-    FUNCTION number name(number x) { \
-        number p; \
-        TERMS(POLYNOMIAL_FIRST, POLYNOMIAL_TERM) \
-        return p; \
-    }
 POLYNOMIAL(gamma_terms, BESSEL_GAMMA)
 POLYNOMIAL(gamma_1, BESSEL_GAMMA_1)
 POLYNOMIAL(gamma_2, BESSEL_GAMMA_2)
