@@ -44,25 +44,4 @@
     CHAIN_LOOP("GCC unroll 2", CHAIN_ANY(x), CHAIN_ANY(y), CHAIN_ANY(z), expression); \
     break
 
-/* ROW_EACH() of vectors of any type. */
-#define CHAIN_EACH(count, j, k, m, ...) \
-    do { \
-        int at_ = 0; \
-        for (; at_ + ROW_ACC * LANES <= (count); at_ += ROW_ACC * LANES) { \
-            _Pragma("GCC unroll 4") \
-            for (int k = 0; k < ROW_ACC; k++) { \
-                const int j = at_ + k * LANES, m ROW_UNUSED = LANES; \
-                __VA_ARGS__; \
-            } \
-        } \
-        for (; at_ + LANES <= (count); at_ += LANES) { \
-            const int j = at_, k ROW_UNUSED = 0, m ROW_UNUSED = LANES; \
-            __VA_ARGS__; \
-        } \
-        if (at_ < (count)) { \
-            const int j = at_, k ROW_UNUSED = 0, m ROW_UNUSED = (count) - at_; \
-            __VA_ARGS__; \
-        } \
-    } while (0)
-
 #endif

@@ -73,7 +73,7 @@ INLINE REAL NAME(chain_reduce_as)(int op, REAL reduced, NAME(chain_value) a, int
     const VECTOR none = NAME(set)(NAME(chain_nothing)(op));
     VECTOR acc[ROW_ACC];
     for (int k = 0; k < ROW_ACC; k++) acc[k] = none;
-    CHAIN_EACH(count, j, k, m,
+    LANES_EACH(LANES, count, j, k, m,
                acc[k] = NAME(chain_combine)(
                    op, acc[k], NAME(masked)(*(const VECTOR_ANY *)(a.at + j / LANES * a.step), m, none[0])));
     for (int half = ROW_ACC / 2; half > 0; half /= 2)

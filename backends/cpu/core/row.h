@@ -81,20 +81,20 @@ INLINE int row_count(int64_t n, int64_t at) { return n - at < ROW_PIECE ? (int)(
 
 #define ROW_UNUSED __attribute__((unused))
 
-/* Does a step for each vector of a piece, in ascending order: elements j .. j+m-1, accumulator k;
- * m is the constant VL but in the last. */
-#define ROW_EACH(count, j, k, m, ...) \
+/* Does a step for each vector of a piece, in ascending order: elements j .. j+m-1, accumulator k; m is the constant
+ * `lanes` but in the last. */
+#define LANES_EACH(lanes, count, j, k, m, ...) \
     do { \
         int at_ = 0; \
-        for (; at_ + ROW_STEP <= (count); at_ += ROW_STEP) { \
+        for (; at_ + ROW_ACC * (lanes) <= (count); at_ += ROW_ACC * (lanes)) { \
             _Pragma("GCC unroll 4") \
             for (int k = 0; k < ROW_ACC; k++) { \
-                const int j = at_ + k * VL, m ROW_UNUSED = VL; \
+                const int j = at_ + k * (lanes), m ROW_UNUSED = (lanes); \
                 __VA_ARGS__; \
             } \
         } \
-        for (; at_ + VL <= (count); at_ += VL) { \
-            const int j = at_, k ROW_UNUSED = 0, m ROW_UNUSED = VL; \
+        for (; at_ + (lanes) <= (count); at_ += (lanes)) { \
+            const int j = at_, k ROW_UNUSED = 0, m ROW_UNUSED = (lanes); \
             __VA_ARGS__; \
         } \
         if (at_ < (count)) { \
@@ -102,6 +102,7 @@ INLINE int row_count(int64_t n, int64_t at) { return n - at < ROW_PIECE ? (int)(
             __VA_ARGS__; \
         } \
     } while (0)
+#define ROW_EACH(count, j, k, m, ...) LANES_EACH(VL, count, j, k, m, __VA_ARGS__)
 
 /* Does a step for each two vectors of a piece: elements j .. j+m-1, accumulators k and k+1;
  * m is 2*VL but in the last. */
