@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <trine/ops.h>
+
 #include "spec/plan.h"
 
 enum { LARGEST = 1 << 16 }; /* bytes of a tensor that is really there */
