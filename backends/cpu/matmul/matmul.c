@@ -26,22 +26,27 @@ INLINE void multiply(const task *t, int64_t from, int64_t to, int64_t part, ahea
     const int64_t panel = panel_bytes(b->part, (int)wide, kind);
     int64_t units = b->units - part * b->part < b->part ? b->units - part * b->part : b->part;
     if (tile_amx(kind)) units = cpu_round_up(units, AMX_SIDE);
+    const bool whole = kind == UNIT_F32 && part + 1 == b->parts && target_plain(&p->to);
     _Alignas(64) char scratch[TILE_BYTES];
     for (int64_t j = from; j < to; j += wide) {
         const char *right = t->bs + (j - from) / wide * panel;
         for (int64_t i = 0; i < t->rows; i += high) {
+            const int64_t i_left = t->rows - i, j_left = t->columns - j;
             const char *left = t->a + i / high * panel_bytes(b->part, (int)high, kind);
             char *tile = b->parts > 1 ? t->sums + (j / wide * tiles + i / high) * tile_bytes : scratch;
             ask(next, each);
             if (tile_amx(kind) && part > 0) /* the sums of the tile that follows */
                 for (int64_t at = 0; at < tile_bytes; at += 64) __builtin_prefetch(tile + tile_bytes + at);
-            if ((kind == UNIT_F32 || kind == UNIT_F64) && b->direct && t->rows - i >= high)
-                tile_multiply_grids(tile, rows_at(t, i, part), (unit_grid){ right, 0, wide * unit_bytes(kind) }, units,
-                                    part > 0, kind);
-            else
+            tile_target put = { 0 };
+            if (whole && i_left >= high && j_left >= wide) put = product_put(p, t->batch, t->row + i, t->column + j);
+            if (tile_amx(kind))
                 tile_multiply(tile, left, right, units, part > 0, kind);
-            if (part + 1 < b->parts) continue;
-            const int64_t i_left = t->rows - i, j_left = t->columns - j;
+            else if ((kind == UNIT_F32 || kind == UNIT_F64) && b->direct && i_left >= high)
+                tile_multiply_into(tile, put, rows_at(t, i, part), (unit_grid){ right, 0, wide * unit_bytes(kind) },
+                                   units, part > 0, kind);
+            else
+                tile_multiply_panels(tile, put, left, right, units, part > 0, kind);
+            if (part + 1 < b->parts || put.data) continue;
             finish(&p->to, tile, wide,
                    &(block_place){ t->batch, t->row + i, t->column + j, i_left < high ? i_left : high,
                                    j_left < wide ? j_left : wide });

@@ -26,6 +26,11 @@ typedef struct target {
     scales rows, columns;
 } target;
 
+/* Are floats the sums times alpha? */
+static inline bool target_plain(const target *t) {
+    return t->type == TRINE_F32 && !t->c && !t->bias && !t->activation && !t->rows.data && !t->columns.data;
+}
+
 /* What multiplies the sums of a row, but for the scales of single columns; and those, or NULL. */
 typedef struct factors {
     double whole;

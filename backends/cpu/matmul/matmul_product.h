@@ -63,6 +63,12 @@ static inline product product_of(const trine_call *call) {
                       .to = target_of(call) };
 }
 
+/* Where the whole tile at an element of d may be put at once, or nowhere. */
+static inline tile_target product_put(const product *p, int64_t batch, int64_t row, int64_t column) {
+    const target *t = &p->to;
+    return (tile_target){ t->d + batch * t->d_batch + row * t->d_row + column * 4, t->d_row, t->alpha };
+}
+
 /* Whether a tile's rows can be read where they lie: lanes a multiple of 4 KiB apart share a set of L1, which holds 8
  * to 12 lines, for one thread or two. */
 static inline bool rows_apart(const view *v) { return ROWS <= 6 || v->lane % 4096 != 0; }

@@ -21,14 +21,18 @@ static inline unit_grid small_lanes(const product *p, const blocking *b, int64_t
 
 INLINE void small_product(const product *p, const blocking *b, int64_t batch, char *packed, unit_kind kind) {
     const int64_t high = tile_rows(kind), wide = tile_columns(kind), whole = p->m / high * high;
+    const bool plain = kind == UNIT_F32 && target_plain(&p->to);
     char *const rest = packed + b->b_bytes;
     _Alignas(64) char tile[TILE_BYTES];
     const unit_grid last = small_lanes(p, b, batch, whole, true, rest);
     for (int64_t j = 0; j < p->n; j += wide) {
         const unit_grid right = small_lanes(p, b, batch, j, false, packed);
         for (int64_t i = 0; i < p->m; i += high) {
-            tile_multiply_grids(tile, i < whole ? small_lanes(p, b, batch, i, true, rest) : last, right, b->units,
-                                false, kind);
+            tile_target put = { 0 };
+            if (plain && i < whole && p->n - j >= wide) put = product_put(p, batch, i, j);
+            tile_multiply_into(tile, put, i < whole ? small_lanes(p, b, batch, i, true, rest) : last, right, b->units,
+                               false, kind);
+            if (put.data) continue;
             finish(&p->to, tile, wide,
                    &(block_place){ batch, i, j, p->m - i < high ? p->m - i : high, p->n - j < wide ? p->n - j : wide });
         }

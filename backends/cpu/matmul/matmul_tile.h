@@ -65,11 +65,17 @@ INLINE void square_store(char *dst, const vi *r, int64_t units, int lane, int la
         for (int i = 0; i < side; i++) unit_store(dst + (lane + i) * VB, r[i]);
         return;
     }
+    /* of fewer lanes than a vector's, what is too much is overwritten by the next */
+    const int64_t last = (units < side ? units : side) - 1;
 #pragma GCC unroll 16
     for (int i = 0; i < side; i++) {
-        if (i == units) break;
         const vi x = r[i] ^ sign;
-        memcpy(dst + (i * lanes + lane) * bytes, &x, (size_t)(kept * bytes));
+        if (lanes < side && i < last)
+            unit_store(dst + i * lanes * bytes, x);
+        else if (i <= last)
+            memcpy(dst + (i * lanes + lane) * bytes, &x, (size_t)(kept * bytes));
+        else
+            break;
     }
 }
 
@@ -216,13 +222,23 @@ typedef struct unit_grid {
     int64_t lane, along;
 } unit_grid;
 
-/* tile = [tile +] a b, of operands packed or as they lie in memory. */
-INLINE void tile_multiply_grids(char *tile, unit_grid a, unit_grid b, int64_t units, bool accumulate, unit_kind kind) {
+/* Floats that the sums of a tile are, times a factor, in rows `row` bytes apart; NULL: they are sums of the tile. */
+typedef struct tile_target {
+    char *data;
+    int64_t row;
+    float factor;
+} tile_target;
+
+/* tile = [tile +] a b, of operands packed or as they lie in memory; of UNIT_F32 it may go where `to` says instead. */
+INLINE void tile_multiply_into(char *tile, tile_target to, unit_grid a, unit_grid b, int64_t units, bool accumulate,
+                               unit_kind kind) {
     enum { GROUP = 3, GROUPS = (ROWS + GROUP - 1) / GROUP };
     const char *from[GROUPS];
     sum s[ROWS][VECTORS];
 #pragma GCC unroll 8
     for (int i = 0; i < GROUPS; i++) from[i] = a.data + i * GROUP * a.lane;
+    for (int i = 0; i < ROWS && kind == UNIT_F32 && to.data; i++)
+        for (int j = 0; j < VECTORS * VB; j += 64) __builtin_prefetch(to.data + i * to.row + j, 1);
 #pragma GCC unroll 16
     for (int i = 0; i < ROWS; i++)
 #pragma GCC unroll 4
@@ -245,6 +261,17 @@ INLINE void tile_multiply_grids(char *tile, unit_grid a, unit_grid b, int64_t un
         for (int i = 0; i < GROUPS; i++) from[i] += a.along;
         b.data += b.along;
     }
+    if (kind == UNIT_F32 && to.data) {
+#pragma GCC unroll 16
+        for (int i = 0; i < ROWS; i++)
+#pragma GCC unroll 4
+            for (int j = 0; j < VECTORS; j++) {
+                vf x = s[i][j].f;
+                if (accumulate) x += *(const vf_any *)(tile + (i * VECTORS + j) * VB);
+                *(vf_any *)(to.data + i * to.row + j * VB) = x * to.factor;
+            }
+        return;
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < ROWS; i++)
 #pragma GCC unroll 4
@@ -256,14 +283,24 @@ INLINE void tile_multiply_grids(char *tile, unit_grid a, unit_grid b, int64_t un
         }
 }
 
+INLINE void tile_multiply_grids(char *tile, unit_grid a, unit_grid b, int64_t units, bool accumulate, unit_kind kind) {
+    tile_multiply_into(tile, (tile_target){ 0 }, a, b, units, accumulate, kind);
+}
+
+/* The same of packed operands. */
+INLINE void tile_multiply_panels(char *tile, tile_target to, const char *a, const char *b, int64_t units,
+                                 bool accumulate, unit_kind kind) {
+    const int bytes = unit_bytes(kind);
+    tile_multiply_into(tile, to, (unit_grid){ a, bytes, ROWS * bytes }, (unit_grid){ b, bytes, VECTORS * VB }, units,
+                       accumulate, kind);
+}
+
 /* tile = [tile +] a b; a tile is dense, tile_rows x tile_columns sums. */
 INLINE void tile_multiply(char *tile, const char *a, const char *b, int64_t units, bool accumulate, unit_kind kind) {
-    const int bytes = unit_bytes(kind);
     if (tile_amx(kind))
         tile_multiply_amx(tile, a, b, units, accumulate, kind);
     else
-        tile_multiply_grids(tile, (unit_grid){ a, bytes, ROWS * bytes }, (unit_grid){ b, bytes, VECTORS * VB }, units,
-                            accumulate, kind);
+        tile_multiply_panels(tile, (tile_target){ 0 }, a, b, units, accumulate, kind);
 }
 
 #endif
