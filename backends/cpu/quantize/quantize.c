@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* quantize on the CPU: a group is read twice, for its range and for its codes. Products are by powers of two, so that
- * it does not matter what they are fused to. */
+/* quantize on the CPU: a group is read twice, for its range and for its codes; few long ones are shared by threads.
+ * Products are by powers of two, so that it does not matter what they are fused to. */
 #include "codes.h"
+#include "backends/cpu/core/parts.h"
 #include "backends/cpu/core/philox.h"
 #include "spec/places/quantize.h"
 
@@ -53,7 +54,6 @@ static job job_of(const trine_call *call) {
         b.high = b.type == TRINE_E4M3 ? 448 : 57344;
         b.low = -b.high;
     }
-    if (call->present >> QUANTIZE_PHILOX & 1) dropout_tell(&b.chances, &call->tensor[QUANTIZE_PHILOX]);
     return b;
 }
 
@@ -86,6 +86,20 @@ INLINE range range_of(const void *row, int64_t at, int64_t n, trine_dtype T) {
     return (range){ visel(other.size > r.size, other.size, r.size), vmin(other.min, r.min), vmax(other.max, r.max) };
 }
 
+/* The same of all lanes. */
+typedef struct extent {
+    int32_t size;
+    float least, most;
+} extent;
+
+INLINE extent extent_of(const void *row, int64_t at, int64_t n, trine_dtype T) {
+    const range r = range_of(row, at, n, T);
+    extent e = { 0, -vhmax(-r.min), vhmax(r.max) };
+    for (int i = 0; i < VL; i++)
+        if (r.size[i] > e.size) e.size = r.size[i];
+    return e;
+}
+
 /* The sum of 32 parts by neighbours. */
 static double by_pairs(double part[32]) {
     for (int step = 1; step < 32; step *= 2)
@@ -108,11 +122,10 @@ INLINE float fitted(const job *b, const void *row, int64_t first, float most, tr
     return e8m0_read((uint8_t)(127 + (exponent < -127 ? -127 : exponent > 127 ? 127 : exponent)));
 }
 
-INLINE grid find_grid(const job *b, const void *row, int64_t first, int64_t i, int64_t g, trine_dtype T) {
-    const range r = range_of(row, first, b->n, T);
-    const bool wild = vany(r.size >= 0x7f800000);
-    const float least = -vhmax(-r.min), most = vhmax(r.max), below = least < 0 ? least : 0, above = most > 0 ? most : 0,
-                low = b->low - b->offset, high = b->high - b->offset;
+INLINE grid find_grid(const job *b, extent e, const void *row, int64_t first, int64_t i, int64_t g, trine_dtype T) {
+    const bool wild = e.size >= 0x7f800000;
+    const float below = e.least < 0 ? e.least : 0, above = e.most > 0 ? e.most : 0, low = b->low - b->offset,
+                high = b->high - b->offset;
     const float size = -below > above ? -below : above, top = high > 1 ? high : 1;
     float scale = wild ? NAN : b->symmetric ? size / top : above / (high - low) - below / (high - low);
     const trine_tensor *scales = &b->call->tensor[QUANTIZE_SCALES];
@@ -233,30 +246,36 @@ INLINE void put_codes(rounding r, const void *row, int64_t at, int64_t count, ui
     if (count > 0) put_unit(r, row, at, (int)count, to, word, T, bits);
 }
 
-INLINE void put_group(const job *b, grid g, const void *row, int64_t first, uint64_t index, uint8_t *to, trine_dtype T,
-                      int bits) {
+/* `count` elements of a group from `first` on, which are the elements from `index` on of x. */
+INLINE void put_some(const job *b, grid g, const void *row, int64_t first, int64_t count, uint64_t index, uint8_t *to,
+                     trine_dtype T, int bits) {
     int32_t buffer[DROPOUT_BUFFER + CODES_UNIT];
     if (b->way != CHANCE) {
         if (b->way == EVEN)
-            put_codes(rounding_of(b, g, EVEN), row, first, b->n, to, buffer, T, bits);
+            put_codes(rounding_of(b, g, EVEN), row, first, count, to, buffer, T, bits);
         else
-            put_codes(rounding_of(b, g, b->way), row, first, b->n, to, buffer, T, bits);
+            put_codes(rounding_of(b, g, b->way), row, first, count, to, buffer, T, bits);
         return;
     }
     const rounding r = rounding_of(b, g, CHANCE);
-    for (int64_t j = 0; j < b->n; j += RUN) {
-        const int count = b->n - j < RUN ? (int)(b->n - j) : RUN;
-        const int32_t *word = words_of(&b->chances, index + (uint64_t)j, count, buffer);
-        put_codes(r, row, first + j, count, to + j / 8 * bits, word, T, bits);
+    for (int64_t j = 0; j < count; j += RUN) {
+        const int run = count - j < RUN ? (int)(count - j) : RUN;
+        const int32_t *word = words_of(&b->chances, index + (uint64_t)j, run, buffer);
+        put_codes(r, row, first + j, run, to + j / 8 * bits, word, T, bits);
     }
 }
 
-INLINE void group(const job *b, int64_t i, int64_t g, trine_dtype T) {
+/* Row i. */
+static const char *row_of(const job *b, int64_t i) {
     const trine_tensor *x = &b->call->tensor[QUANTIZE_X];
-    const char *row = (const char *)x->data + i * x->stride[0] * (int64_t)vsize(T);
-    const grid found = find_grid(b, row, g * b->n, i, g, T);
+    return (const char *)x->data + i * x->stride[0] * (int64_t)trine_dtype_size(x->dtype);
+}
+
+INLINE void group(const job *b, int64_t i, int64_t g, trine_dtype T) {
+    const char *row = row_of(b, i);
+    const grid found = find_grid(b, extent_of(row, g * b->n, b->n, T), row, g * b->n, i, g, T);
     uint8_t *to = (uint8_t *)codes_at(&b->call->tensor[QUANTIZE_CODES], i, g);
-    CODES_FOR_BITS(b->bits, put_group, b, found, row, g * b->n, (uint64_t)(i * b->k + g * b->n), to, T);
+    CODES_FOR_BITS(b->bits, put_some, b, found, row, g * b->n, b->n, (uint64_t)(i * b->k + g * b->n), to, T);
 }
 
 static void some(const void *context, int64_t first, int64_t last, int thread) {
@@ -266,23 +285,98 @@ static void some(const void *context, int64_t first, int64_t last, int thread) {
         FOR_TYPE(b->call->tensor[QUANTIZE_X].dtype, group, b, item / b->groups, item % b->groups);
 }
 
-static int64_t row_bytes(const trine_call *call) {
+/* ---------------------------------------------------------------------------------------- groups of several pieces */
+
+enum { RANGE, CODES };                           /* passes */
+enum { SIZE, LEAST, MOST, SCALE = 0, BASE = 1 }; /* numbers of a group: of the one pass, then of the other */
+
+INLINE void piece_as(const job *b, const parts_row *of, int64_t at, int count, double *result, trine_dtype T) {
+    const int64_t i = of->i / b->groups, g = of->i % b->groups, first = g * b->n + at;
+    if (of->pass == RANGE) {
+        const extent e = extent_of(row_of(b, i), first, count, T);
+        result[SIZE] = e.size;
+        result[LEAST] = (double)e.least;
+        result[MOST] = (double)e.most;
+        return;
+    }
+    const grid found = { (float)of->number[SCALE], (float)of->number[BASE] };
+    uint8_t *to = (uint8_t *)codes_at(&b->call->tensor[QUANTIZE_CODES], i, g) + at / 8 * b->bits;
+    CODES_FOR_BITS(b->bits, put_some, b, found, row_of(b, i), first, count, (uint64_t)(i * b->k + first), to, T);
+}
+
+static void piece(const void *op, const parts_row *of, int64_t at, int count, float *h, double *result) {
+    const job *b = op;
+    (void)h;
+    FOR_TYPE(b->call->tensor[QUANTIZE_X].dtype, piece_as, b, of, at, count, result);
+}
+
+static void join(const void *op, parts_row *of, const double *result) {
+    (void)op;
+    if (result[SIZE] > of->number[SIZE]) of->number[SIZE] = result[SIZE];
+    if (result[LEAST] < of->number[LEAST]) of->number[LEAST] = result[LEAST];
+    if (result[MOST] > of->number[MOST]) of->number[MOST] = result[MOST];
+}
+
+static bool end_pass(const void *op, parts_row *of) {
+    const job *b = op;
+    const int64_t i = of->i / b->groups, g = of->i % b->groups;
+    if (of->pass == CODES) return false;
+    const extent e = { (int32_t)of->number[SIZE], (float)of->number[LEAST], (float)of->number[MOST] };
+    grid found = { 0 };
+    FOR_TYPE(b->call->tensor[QUANTIZE_X].dtype, found = find_grid, b, e, row_of(b, i), g * b->n, i, g);
+    of->number[SCALE] = (double)found.scale;
+    of->number[BASE] = (double)found.base;
+    of->pass = CODES;
+    of->last = true;
+    return true;
+}
+
+/* A scale that is fitted is of sums over the whole group, in an order of their own. */
+static bool by_pieces(const job *b) { return b->n > ROW_PIECE && !(b->powers == TRINE_POWERS_FITTED && b->symmetric); }
+
+static parts parts_of(const job *b) {
+    return (parts){ .op = b,
+                    .rows = b->call->dim[QUANTIZE_DIM_R] * b->groups,
+                    .n = b->n,
+                    .bytes = row_bytes(b->call) + trine_tensor_count(&b->call->tensor[QUANTIZE_X]) *
+                                                      (int64_t)trine_dtype_size(b->call->tensor[QUANTIZE_X].dtype),
+                    .piece = piece,
+                    .add = join,
+                    .end = end_pass };
+}
+
+static size_t workspace(const trine_call *call) {
+    const job b = job_of(call);
+    const parts p = parts_of(&b);
+    return by_pieces(&b) ? parts_workspace(call, &p) : 0;
+}
+
+static int64_t bytes_of_row(const trine_call *call) {
     return call->dim[QUANTIZE_DIM_K] * (int64_t)(2 * trine_dtype_size(call->type[QUANTIZE_TYPE_T]) + 1);
 }
 
 static trine_status launch(const trine_call *call) {
-    const job b = job_of(call);
+    job b = job_of(call);
     const int64_t r = call->dim[QUANTIZE_DIM_R];
-    cpu_shares(call, cpu_team(call, r * b.groups, r * row_bytes(call)), r * b.groups, some, &b);
+    if (call->present >> QUANTIZE_PHILOX & 1) dropout_tell(&b.chances, &call->tensor[QUANTIZE_PHILOX]);
+    if (by_pieces(&b)) {
+        const parts p = parts_of(&b);
+        parts_run(call, &p, call->workspace);
+        return TRINE_OK;
+    }
+    cpu_shares(call, cpu_team(call, r * b.groups, r * bytes_of_row(call)), r * b.groups, some, &b);
     return TRINE_OK;
 }
 
-/* Vectors of a group, units, runs of words; and the second thread. */
+/* Vectors of a group, units, runs of words, pieces; and threads. */
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    const int64_t r = call->dim[QUANTIZE_DIM_R];
     trine_kernel_edge(edges, QUANTIZE_DIM_K, 2 * VL);
     trine_kernel_edge(edges, QUANTIZE_DIM_K, CODES_UNIT);
     trine_kernel_edge(edges, QUANTIZE_DIM_K, RUN);
-    cpu_team_edge(edges, QUANTIZE_DIM_R, row_bytes(call));
+    trine_kernel_edge(edges, QUANTIZE_DIM_K, ROW_PIECE);
+    parts_edges(call, edges, bytes_of_row(call) / (call->dim[QUANTIZE_DIM_K] > 0 ? call->dim[QUANTIZE_DIM_K] : 1) + 1);
+    if (r > 0) cpu_team_edge(edges, QUANTIZE_DIM_R, bytes_of_row(call));
 }
 
-CPU_KERNELS(quantize) = { { CPU_NAME, .launch = launch, .edges = edges }, { 0 } };
+CPU_KERNELS(quantize) = { { CPU_NAME, NULL, workspace, launch, .edges = edges }, { 0 } };
