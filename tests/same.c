@@ -64,6 +64,13 @@ static const char *const long_rows[] = {
     "argmax T=f32 r=3 n=150001",
     "topk T=f32 r=3 n=150001 k=50",
     "topk T=bf16 r=17 n=100001 k=3000 smallest=1",
+    "sample T=bf16 I=i32 r=3 v=100001 temperature=0.8 top_k=50 top_p=0.95 seed=1 +probabilities",
+    "sample T=f32 I=i64 r=1 v=150001 temperature=0.7 top_p=0.9 seed=1 +probabilities",
+    "sample T=f32 I=i32 r=5 v=100000 temperature=1 min_p=0.01 seed=1",
+    "quantize T=f32 C=i8 S=f32 r=3 k=200001 groups=1 bytes=200001",
+    "quantize T=bf16 C=u8 S=bf16 r=1 k=800000 groups=2 bytes=200000 stochastic=1 seed=3 +zeros",
+    "rms_norm_quantize T=f32 R=f32 W=f32 C=i8 S=f32 r=3 k=250001 groups=1 +weight +y +residual +residual_out",
+    "rms_norm_quantize T=bf16 R=bf16 W=bf16 C=e4m3 S=f32 r=1 k=400000 groups=4 +weight",
 };
 enum { CASES = sizeof cases / sizeof cases[0], LONG_ROWS = sizeof long_rows / sizeof long_rows[0] };
 

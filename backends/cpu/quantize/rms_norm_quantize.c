@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rms_norm_quantize on the CPU: a row is read for its squares, and again for its groups. */
+/* rms_norm_quantize on the CPU: a row is read for its squares, and again for its groups. Of few long rows the threads
+ * share each: the partial sums of squares, then the groups, or the pieces of one. */
 #include "rows.h"
 #include "spec/places/rms_norm_quantize.h"
 
-enum { PARTIAL = 2048, HALF = VL / 2 };
+enum { PARTIAL = 2048, HALF = VL / 2, LANES = 64 }; /* partial sums of a row; those that are one thread's work */
 
 typedef double vd __attribute__((vector_size(VB)));
 typedef float vf_half __attribute__((vector_size(VB / 2)));
@@ -87,12 +88,14 @@ INLINE void add_squares(double *sum, vf h) {
     }
 }
 
-INLINE void find_squares(double *squares, const row *p, int64_t k, trine_dtype T) {
-    double sum[PARTIAL + VL];
-    const int64_t used = k < PARTIAL ? k : PARTIAL;
-    memset(sum, 0, sizeof *sum * (size_t)(used + VL));
-    for (int64_t j = 0; j < k; j += VL) add_squares(sum + j % PARTIAL, sum_of(p, j, k - j < VL ? (int)(k - j) : VL, T));
-    *squares = by_pairs(sum, used);
+/* Adds to partial sums first .. last-1 the squares of the elements that are theirs. */
+INLINE void add_row(double *restrict sum, const row *p, int64_t k, int64_t first, int64_t last, trine_dtype T) {
+    const row here = *p; /* which sums cannot be */
+    for (int64_t at = 0; at < k; at += PARTIAL) {
+        const int64_t end = at + last < k ? at + last : k;
+        for (int64_t j = at + first; j < end; j += VL)
+            add_squares(sum + (j - at), sum_of(&here, j, k - j < VL ? (int)(k - j) : VL, T));
+    }
 }
 
 /* rstd = m 2^e with 1 <= m <= 2. */
@@ -112,16 +115,8 @@ static void find_factors(row *p, double rstd) {
     p->second = ldexpf(1, e - half);
 }
 
-INLINE void groups(const job *b, const row *p, float *kept, int64_t i, trine_dtype T) {
-    for (int64_t g = 0; g < b->out.groups; g++) row_group(&b->out, normalized, p, kept, i, g, T);
-}
-
-static void some(const void *context, int64_t first, int64_t last, int thread) {
-    const job *b = context;
-    row_kept kept;
-    (void)thread;
-    for (int64_t i = first; i < last; i++) {
-        row p = { .x = row_of(b->x, i),
+static row row_at(const job *b, int64_t i) {
+    return (row){ .x = row_of(b->x, i),
                   .residual = row_of(b->residual, i),
                   .weight = row_of(b->weight, 0),
                   .residual_out = row_of(b->residual_out, i),
@@ -129,11 +124,95 @@ static void some(const void *context, int64_t first, int64_t last, int thread) {
                   .W = b->weight ? b->weight->dtype : TRINE_F32,
                   .out = b->residual_out ? b->residual_out->dtype : TRINE_F32,
                   .weight_offset = b->weight_offset };
-        double squares;
-        FOR_TYPE(b->x->dtype, find_squares, &squares, &p, b->out.k);
-        find_factors(&p, 1 / sqrt(squares / (double)b->out.k + (double)b->eps));
+}
+
+static void settle(const job *b, row *p, double *sum) {
+    const double squares = by_pairs(sum, b->out.k < PARTIAL ? b->out.k : PARTIAL);
+    find_factors(p, 1 / sqrt(squares / (double)b->out.k + (double)b->eps));
+}
+
+INLINE void groups(const job *b, const row *p, float *kept, int64_t i, trine_dtype T) {
+    for (int64_t g = 0; g < b->out.groups; g++) row_group(&b->out, normalized, p, kept, i, g, T);
+}
+
+static void some(const void *context, int64_t first, int64_t last, int thread) {
+    const job *b = context;
+    const int64_t used = b->out.k < PARTIAL ? b->out.k : PARTIAL;
+    row_kept kept;
+    double sum[PARTIAL + VL];
+    (void)thread;
+    for (int64_t i = first; i < last; i++) {
+        row p = row_at(b, i);
+        memset(sum, 0, sizeof *sum * (size_t)(used + VL));
+        FOR_TYPE(b->x->dtype, add_row, sum, &p, b->out.k, 0, used);
+        settle(b, &p, sum);
         FOR_TYPE(b->x->dtype, groups, b, &p, kept, i);
     }
+}
+
+/* ----------------------------------------------------------------------------------------------------- shared rows */
+
+enum { PIECE = 4096, SAVED = 1 << 19 }; /* elements of a group's piece; bytes that a thread must be spared by sharing */
+
+typedef struct share {
+    const job *b;
+    row p;
+    int64_t i;
+    double *sum;
+    vi *size; /* of pieces */
+    float scale;
+} share;
+
+static void share_squares(const void *context, int64_t first, int64_t last, int thread) {
+    const share *s = context;
+    (void)thread;
+    FOR_TYPE(s->b->x->dtype, add_row, s->sum, &s->p, s->b->out.k, first * LANES, last * LANES);
+}
+
+static void share_groups(const void *context, int64_t first, int64_t last, int thread) {
+    const share *s = context;
+    row_kept kept;
+    (void)thread;
+    for (int64_t g = first; g < last; g++)
+        FOR_TYPE(s->b->x->dtype, row_group, &s->b->out, normalized, &s->p, kept, s->i, g);
+}
+
+static int64_t piece_end(const share *s, int64_t piece) {
+    return (piece + 1) * PIECE < s->b->out.k ? (piece + 1) * PIECE : s->b->out.k;
+}
+
+INLINE void sizes_as(const share *s, int64_t piece, trine_dtype T) {
+    s->size[piece] = row_sizes(normalized, &s->p, NULL, false, piece * PIECE, piece_end(s, piece), T);
+}
+static void share_sizes(const void *context, int64_t first, int64_t last, int thread) {
+    const share *s = context;
+    (void)thread;
+    for (int64_t piece = first; piece < last; piece++) FOR_TYPE(s->b->x->dtype, sizes_as, s, piece);
+}
+
+static void share_codes(const void *context, int64_t first, int64_t last, int thread) {
+    const share *s = context;
+    (void)thread;
+    FOR_TYPE(s->b->x->dtype, row_put_codes, &s->b->out, normalized, &s->p, NULL, false, s->scale, s->i, first * PIECE,
+             piece_end(s, last - 1));
+}
+
+static void share_row(const job *b, int team, int64_t i) {
+    const int64_t pieces = (b->out.k + PIECE - 1) / PIECE;
+    share s = { .b = b, .p = row_at(b, i), .i = i, .size = b->call->workspace };
+    s.sum = (double *)(void *)(s.size + pieces);
+    memset(s.sum, 0, sizeof *s.sum * (PARTIAL + VL));
+    cpu_shares(b->call, team, PARTIAL / LANES, share_squares, &s);
+    settle(b, &s.p, s.sum);
+    if (b->out.groups > 1) {
+        cpu_shares(b->call, team, b->out.groups, share_groups, &s);
+        return;
+    }
+    vi size = { 0 };
+    cpu_shares(b->call, team, pieces, share_sizes, &s);
+    for (int64_t k = 0; k < pieces; k++) size = visel(s.size[k] > size, s.size[k], size);
+    s.scale = row_scale(&b->out, size, i, 0);
+    cpu_shares(b->call, team, pieces, share_codes, &s);
 }
 
 static int64_t row_bytes(const trine_call *call) {
@@ -141,19 +220,44 @@ static int64_t row_bytes(const trine_call *call) {
            (int64_t)(4 * trine_dtype_size(call->type[RMS_NORM_QUANTIZE_TYPE_T]) + 1);
 }
 
+/* Rows that a thread does alone, and then those that all share, one after the other. */
+typedef struct shares {
+    int64_t whole, shared;
+    int team;
+} shares;
+
+static shares shares_of(const trine_call *call) {
+    enum { ROWS = 8 }; /* of a thread, from which on it does not matter that some have one more */
+    const int64_t r = call->dim[RMS_NORM_QUANTIZE_DIM_R], pieces = call->dim[RMS_NORM_QUANTIZE_DIM_K] / PIECE;
+    shares s = { .team = cpu_team(call, r * (pieces > 1 ? pieces : 1), r * row_bytes(call)) };
+    if (pieces >= 4 && r < ROWS * (int64_t)s.team) s.shared = r % s.team;
+    if (s.shared > 0 && row_bytes(call) * (s.team - s.shared) / s.team < SAVED * s.shared) s.shared = 0;
+    s.whole = r - s.shared;
+    return s;
+}
+
+static size_t workspace(const trine_call *call) {
+    const int64_t pieces = (call->dim[RMS_NORM_QUANTIZE_DIM_K] + PIECE - 1) / PIECE;
+    if (call->empty || shares_of(call).shared == 0) return 0;
+    return (size_t)pieces * sizeof(vi) + (PARTIAL + VL) * sizeof(double);
+}
+
 static trine_status launch(const trine_call *call) {
     const job b = job_of(call);
-    const int64_t r = call->dim[RMS_NORM_QUANTIZE_DIM_R];
-    cpu_shares(call, cpu_team(call, r, r * row_bytes(call)), r, some, &b);
+    const shares s = shares_of(call);
+    cpu_shares(call, s.whole < s.team ? (int)s.whole : s.team, s.whole, some, &b);
+    for (int64_t i = s.whole; i < s.whole + s.shared; i++) share_row(&b, s.team, i);
     return TRINE_OK;
 }
 
-/* Vectors of a group, the sums of squares, what is kept of a group; and the second thread. */
+/* Vectors of a group, the sums of squares, what is kept of a group; the second thread, and a row that two share. */
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    const int64_t k = call->dim[RMS_NORM_QUANTIZE_DIM_K];
     trine_kernel_edge(edges, RMS_NORM_QUANTIZE_DIM_K, ROW_KEPT);
     trine_kernel_edge(edges, RMS_NORM_QUANTIZE_DIM_K, VL);
     trine_kernel_edge(edges, RMS_NORM_QUANTIZE_DIM_K, PARTIAL);
+    if (k > 0) trine_kernel_edge(edges, RMS_NORM_QUANTIZE_DIM_K, 2 * SAVED * k / row_bytes(call));
     cpu_team_edge(edges, RMS_NORM_QUANTIZE_DIM_R, row_bytes(call));
 }
 
-CPU_KERNELS(rms_norm_quantize) = { { CPU_NAME, .launch = launch, .edges = edges }, { 0 } };
+CPU_KERNELS(rms_norm_quantize) = { { CPU_NAME, NULL, workspace, launch, .edges = edges }, { 0 } };

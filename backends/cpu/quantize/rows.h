@@ -62,21 +62,29 @@ INLINE void row_put(uint8_t *to, vf q, int count, trine_dtype C) {
         memcpy(to, &bytes, (size_t)count);
 }
 
-/* Group g of row i. */
-INLINE void row_group(const row_codes *b, row_number *number, const void *of, float *kept, int64_t i, int64_t g,
-                      trine_dtype T) {
-    const int64_t first = g * b->n, end = first + b->n;
-    const bool keep = b->n <= ROW_KEPT;
-    vi size = { 0 }; /* as bits, so that Inf is above all numbers and NaN above Inf */
+/* The largest size of elements first .. end-1 by lanes, as bits, so that Inf is above all numbers and NaN above Inf.
+ * They are kept, or asked for again. */
+INLINE vi row_sizes(row_number *number, const void *of, float *kept, bool keep, int64_t first, int64_t end,
+                    trine_dtype T) {
+    vi size = { 0 };
     for (int64_t j = first; j < end; j += VL) {
         const vf x = number(of, j, end - j < VL ? (int)(end - j) : VL, keep, T);
         const vi bits = (vi)vabs(x);
         size = visel(bits > size, bits, size);
         if (keep) *(vf *)(kept + (j - first)) = x;
     }
+    return size;
+}
+
+/* The scale of group g of row i. */
+INLINE float row_scale(const row_codes *b, vi size, int64_t i, int64_t g) {
     const bool wild = vany(size >= 0x7f800000);
     const float most = vhmax((vf)size), quotient = wild ? NAN : most / b->most;
-    const float scale = codes_put_scale(b->scales, i, g, b->powers, most, b->most, quotient, b->upward);
+    return codes_put_scale(b->scales, i, g, b->powers, most, b->most, quotient, b->upward);
+}
+
+INLINE void row_put_codes(const row_codes *b, row_number *number, const void *of, const float *kept, bool keep,
+                          float scale, int64_t i, int64_t first, int64_t end, trine_dtype T) {
     const vi live = viset(scale > 0 ? -1 : 0);
     const vf by = vset(scale);
     const trine_dtype C = b->codes->dtype;
@@ -89,6 +97,15 @@ INLINE void row_group(const row_codes *b, row_number *number, const void *of, fl
         if (y) row_store(y, T, j, count, x);
         row_put(codes + j, q, count, C);
     }
+}
+
+/* Group g of row i. */
+INLINE void row_group(const row_codes *b, row_number *number, const void *of, float *kept, int64_t i, int64_t g,
+                      trine_dtype T) {
+    const int64_t first = g * b->n, end = first + b->n;
+    const bool keep = b->n <= ROW_KEPT;
+    const float scale = row_scale(b, row_sizes(number, of, kept, keep, first, end, T), i, g);
+    row_put_codes(b, number, of, kept, keep, scale, i, first, end, T);
 }
 
 #endif
