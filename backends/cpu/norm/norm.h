@@ -271,6 +271,39 @@ static inline void norm_write(const norm *a, float *room, bool read, const float
     FOR_TYPE(a->y->dtype, norm_write_any, a, h, factor, shift, s->mean, s->rstd, y, count, next_x, next_residual);
 }
 
+/* Of 16 bits, as weight and bias are, with nothing between x and the norm: y of a piece in one loop. */
+static inline bool norm_through(const norm *a, const norm_statistics *s) {
+    const trine_dtype T = a->x->dtype;
+    return T != TRINE_F32 && !a->residual && !a->residual_out && a->p == 0 && s->scale == 1 && !a->round && a->weight &&
+           a->weight->dtype == T && (!CENTERED || (a->bias && a->bias->dtype == T));
+}
+
+INLINE void norm_through_to(const norm *a, int64_t i, int64_t at, int count, const norm_statistics *s, row_sink y,
+                            bool stream, trine_dtype T) {
+    const void *x = row_at(a->x, i), *weight = a->weight->data, *bias = CENTERED ? a->bias->data : NULL;
+    const float mean = s->mean, rstd = s->rstd, offset = a->weight_offset;
+    y.stream = stream;
+    ROW_PAIRS(count, j, k, m, {
+        vf v[2], factor[2], shift[2] = { 0 };
+        row_get2(v, x, T, at + j, m, T);
+        row_get2(factor, weight, T, at + j, m, T);
+        if (CENTERED) row_get2(shift, bias, T, at + j, m, T);
+        _Pragma("GCC unroll 2")
+        for (int h = 0; h < 2; h++) {
+            v[h] = (v[h] - mean) * rstd * (factor[h] + offset);
+            if (CENTERED) v[h] += shift[h];
+        }
+        row_put2(y, T, j, m, v, T);
+    });
+}
+INLINE void norm_through_as(const norm *a, int64_t i, int64_t at, int count, const norm_statistics *s, trine_dtype T) {
+    const row_sink y = row_sink_of(a->y, i, at, a->stream);
+    if (y.stream)
+        norm_through_to(a, i, at, count, s, y, true, T);
+    else
+        norm_through_to(a, i, at, count, s, y, false, T);
+}
+
 /* A row of one piece. */
 static inline void norm_row(const norm *a, float *h, int64_t i) {
     const norm_statistics s = norm_statistics_of(a, h, i);
@@ -306,9 +339,14 @@ static void norm_piece(const void *op, const parts_row *row, int64_t at, int cou
     if (row->pass == NORM_WRITE) {
         const void *here = (const char *)row_at(a->x, row->i) + at * (int64_t)vsize(a->x->dtype); /* in the cache */
         row_piece factors, shifts;
-        norm_write(a, h, false, norm_parameter(a, a->weight, norm_offset(a), at, count, factors),
-                   CENTERED ? norm_parameter(a, a->bias, 0, at, count, shifts) : NULL, row->i, at, count, &s, here,
-                   here);
+        if (norm_through(a, &s) && a->x->dtype == TRINE_BF16)
+            norm_through_as(a, row->i, at, count, &s, TRINE_BF16);
+        else if (norm_through(a, &s))
+            norm_through_as(a, row->i, at, count, &s, TRINE_F16);
+        else
+            norm_write(a, h, false, norm_parameter(a, a->weight, norm_offset(a), at, count, factors),
+                       CENTERED ? norm_parameter(a, a->bias, 0, at, count, shifts) : NULL, row->i, at, count, &s, here,
+                       here);
         return;
     }
     const float *const values = norm_take(a, h, row->i, at, count, s.scale, &sum);
