@@ -22,13 +22,31 @@ INLINE void rope_store(void *data, trine_dtype dtype, int64_t i, int n, vf x) {
         vstoren(data, dtype, i, n, x);
 }
 
-/* Elements i .. i+n-1 of the first half of the pairs, and their partners c further. */
-INLINE void rope_half(const void *x, void *y, const void *cosine, const void *sine, int64_t i, int64_t c, int n,
+/* Pairs i .. i+n-1 become those of x1 and of their partners x2, c further, turned. */
+INLINE void rope_turn(vf x1, vf x2, void *y, const void *cosine, const void *sine, int64_t i, int64_t c, int n,
                       float sign, trine_dtype T, trine_dtype W) {
-    const vf x1 = rope_load(x, T, i, n), x2 = rope_load(x, T, i + c, n);
     const vf cs = rope_load(cosine, W, i, n), sn = sign * rope_load(sine, W, i, n);
     rope_store(y, T, i, n, vfma(x1, cs, -(x2 * sn)));
     rope_store(y, T, i + c, n, vfma(x2, cs, x1 * sn));
+}
+INLINE void rope_half(const void *x, void *y, const void *cosine, const void *sine, int64_t i, int64_t c, int n,
+                      float sign, trine_dtype T, trine_dtype W) {
+    const vf x1 = rope_load(x, T, i, n), x2 = rope_load(x, T, i + c, n);
+    rope_turn(x1, x2, y, cosine, sine, i, c, n, sign, T, W);
+}
+
+/* All c pairs. What fills no vector ends one that some are turned in twice: it is read before y, which may be x. */
+INLINE void rope_halves(const void *x, void *y, const void *cosine, const void *sine, int64_t c, float sign,
+                        trine_dtype T, trine_dtype W) {
+    const int rest = (int)(c % VL);
+    const int64_t whole = c - rest;
+    if (c < VL) {
+        if (c > 0) rope_half(x, y, cosine, sine, 0, c, rest, sign, T, W);
+        return;
+    }
+    const vf x1 = rope_load(x, T, c - VL, VL), x2 = rope_load(x, T, 2 * c - VL, VL);
+    for (int64_t i = 0; i < whole; i += VL) rope_half(x, y, cosine, sine, i, c, VL, sign, T, W);
+    if (rest) rope_turn(x1, x2, y, cosine, sine, c - VL, c, VL, sign, T, W);
 }
 
 /* Element i of the low (0) or high (1) half of x, twice each. */
@@ -62,8 +80,7 @@ INLINE void rope_row(const void *x, void *y, const void *cosine, const void *sin
         for (int64_t i = 0; i < whole; i += VL) rope_pairs(x, y, cosine, sine, i, VL, sign, T, W);
         if (rest) rope_pairs(x, y, cosine, sine, whole, rest, sign, T, W);
     } else {
-        for (int64_t i = 0; i < whole; i += VL) rope_half(x, y, cosine, sine, i, c, VL, sign, T, W);
-        if (rest) rope_half(x, y, cosine, sine, whole, c, rest, sign, T, W);
+        rope_halves(x, y, cosine, sine, c, sign, T, W);
     }
     if (x != y && d > 2 * c)
         memcpy((char *)y + 2 * c * (int64_t)vsize(T), (const char *)x + 2 * c * (int64_t)vsize(T),
