@@ -4,7 +4,7 @@
 #define TRINE_CPU_CONV_H
 
 #include "depthwise.h"
-#include "product.h"
+#include "planes.h"
 
 typedef struct conv_call {
     const trine_call *call;
@@ -68,17 +68,26 @@ static inline conv_product conv_forward_of(const conv_call *c, const trine_tenso
     return a;
 }
 
+static inline size_t conv_bytes(const conv_product *a) {
+    return planes_takes(a) ? planes_bytes(a) : conv_single(a) ? depthwise_bytes(a) : conv_product_bytes(a);
+}
+static inline void conv_do(const conv_product *a) {
+    if (planes_takes(a))
+        planes_run(a);
+    else if (conv_single(a))
+        depthwise_run(a);
+    else
+        conv_product_run(a);
+}
+
 static inline size_t conv_forward_workspace(const conv_call *c, const trine_tensor *bias) {
     const conv_product a = conv_forward_of(c, bias);
-    return depthwise_takes(&a) ? depthwise_bytes(&a) : conv_product_bytes(&a);
+    return conv_bytes(&a);
 }
 
 static inline trine_status conv_forward_launch(const conv_call *c, const trine_tensor *bias) {
     const conv_product a = conv_forward_of(c, bias);
-    if (depthwise_takes(&a))
-        depthwise_run(&a);
-    else
-        conv_product_run(&a);
+    conv_do(&a);
     return TRINE_OK;
 }
 

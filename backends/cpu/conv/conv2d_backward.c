@@ -89,7 +89,7 @@ static size_t workspace(const trine_call *call) {
     size_t most = 0;
     for (int64_t i = 0; dx && i < residues(&c, 1) * residues(&c, 2); i++) {
         const conv_product a = dx_of(&c, dx, i);
-        const size_t bytes = depthwise_takes(&a) ? depthwise_bytes(&a) : conv_product_bytes(&a);
+        const size_t bytes = conv_bytes(&a);
         if (bytes > most) most = bytes;
     }
     if (dweight) {
@@ -107,10 +107,7 @@ static trine_status launch(const trine_call *call) {
                        *dbias = trine_call_given(call, CONV2D_BACKWARD_DBIAS);
     for (int64_t i = 0; dx && i < residues(&c, 1) * residues(&c, 2); i++) {
         const conv_product a = dx_of(&c, dx, i);
-        if (depthwise_takes(&a))
-            depthwise_run(&a);
-        else
-            conv_product_run(&a);
+        conv_do(&a);
     }
     const conv_gradient a = dweight_of(&c, dweight ? dweight : c.weight);
     if (dweight && depthwise_gradient_takes(&a))

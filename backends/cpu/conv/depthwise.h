@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions of single channels on the CPU: a vector of lanes, which are channels or neighbours along the width as
- * memory has them, is summed tap by tap. The order of a sum is that of the taps, whatever the lanes are. */
+/* Convolutions of single channels on the CPU: a vector of channels is summed tap by tap. What has the width's neighbours
+ * side by side in memory is for planes.h. */
 #ifndef TRINE_CPU_CONV_DEPTHWISE_H
 #define TRINE_CPU_CONV_DEPTHWISE_H
 
 #include "product.h"
-
-static inline bool depthwise_takes(const conv_product *a) {
-    return a->x.channels == 1 && a->lanes == 1 && a->groups > 0 && a->type != TRINE_F64;
-}
 
 /* The weights as floats, tap by tap, channels side by side; and the bias behind them. */
 static inline int64_t depthwise_channels(const conv_product *a) { return cpu_round_up(a->groups, VL); }
@@ -31,41 +27,8 @@ INLINE void depthwise_pack(const conv_product *a, trine_dtype T) {
         *to++ = a->bias && c < a->groups ? sload(a->bias->data, a->bias->dtype, c * a->bias->stride[0]) : 0;
 }
 
-/* Up to VL elements, `step` bytes apart, and the reverse. */
-INLINE vf lanes_load(const char *from, int64_t step, int n, trine_dtype T) {
-    if (step == (int64_t)vsize(T)) return n == VL ? vload(from, T, 0) : vloadn(from, T, 0, n, 0);
-    vf r = vzero();
-    for (int i = 0; i < n; i++) r[i] = sload(from + i * step, T, 0);
-    return r;
-}
-INLINE void lanes_store(char *to, int64_t step, int n, vf x, trine_dtype T) {
-    if (step == (int64_t)vsize(T) && n == VL)
-        vstore(to, T, 0, x);
-    else if (step == (int64_t)vsize(T))
-        vstoren(to, T, 0, n, x);
-    else
-        for (int i = 0; i < n; i++) sstore(to + i * step, T, 0, x[i]);
-}
-
-/* Lanes [low, high) of a vector along the width whose lane 0 reads place x: those that are within. */
-INLINE vf width_load(const char *row, int64_t x, const conv_axis *w, int64_t stride, int n, trine_dtype T) {
-    int low = 0, high = n;
-    while (low < high && x + low * w->step < 0) low++;
-    while (high > low && x + (high - 1) * w->step >= w->in) high--;
-    if (low == 0 && high == n) return lanes_load(row + x * stride, w->step * stride, n, T);
-    vf r = vzero();
-    for (int i = low; i < high; i++) r[i] = sload(row + (x + i * w->step) * stride, T, 0);
-    return r;
-}
-
-INLINE vf weight_lanes(const float *weight, bool channels) {
-    if (channels) return vload(weight, TRINE_F32, 0);
-    return vset(*weight);
-}
-
-/* One position's or one channel's vector: `channels` says what lanes are. */
-INLINE vf depthwise_sum(const conv_product *a, const conv_place *place, int64_t channel, int n, bool channels,
-                        trine_dtype T) {
+/* A vector of channels of one position. */
+INLINE vf depthwise_sum(const conv_product *a, const conv_place *place, int64_t channel, int n, trine_dtype T) {
     const conv_axis *d = &a->x.axis[0], *h = &a->x.axis[1], *w = &a->x.axis[2];
     const conv_view *from = &a->x.from;
     const int64_t apart = depthwise_channels(a);
@@ -78,16 +41,13 @@ INLINE vf depthwise_sum(const conv_product *a, const conv_place *place, int64_t 
             const char *row = there ? place->image + z * from->axis[0] + y * from->axis[1] : NULL;
             int64_t x = place->at[2];
             for (int64_t s = 0; s < w->taps; s++, x += w->dilation, weight += apart) {
-                vf value = vzero();
-                if (channels && there && x >= 0 && x < w->in)
-                    value = lanes_load(row + x * from->axis[2], from->channel, n, T);
-                else if (!channels && there)
-                    value = width_load(row, x, w, from->axis[2], n, T);
-                sum = vfma(weight_lanes(weight, channels), value, sum);
+                const bool inside = there && x >= 0 && x < w->in;
+                const vf value = inside ? lanes_load(row + x * from->axis[2], from->channel, n, T) : vzero();
+                sum = vfma(vload(weight, TRINE_F32, 0), value, sum);
             }
         }
     if (!a->bias) return sum;
-    return sum + weight_lanes(weight, channels);
+    return sum + vload(weight, TRINE_F32, 0);
 }
 
 /* So many positions beside each other, which share loads of the weights. */
@@ -134,7 +94,7 @@ INLINE void depthwise_row(const conv_product *a, const conv_place *place, char *
             at.image += c * a->x.from.channel, at.at[2] += q * w->step;
             char *first = to + c * apart + q * beside;
             if (a->x.from.channel != size || n < VL || w->positions - q < DEPTHWISE_BESIDE) {
-                lanes_store(first, apart, n, depthwise_sum(a, &at, c, n, true, T), T);
+                lanes_store(first, apart, n, depthwise_sum(a, &at, c, n, T), T);
                 q++;
                 continue;
             }
@@ -150,39 +110,21 @@ INLINE void depthwise_row(const conv_product *a, const conv_place *place, char *
 }
 
 /* Rows of positions along the width, of all images and planes. */
-INLINE void depthwise_rows(const conv_product *a, int64_t first, int64_t last, bool channels, trine_dtype T) {
-    const int64_t width = a->x.axis[2].positions, apart = a->y.view.channel, beside = a->y.step[2] * a->y.view.axis[2];
+INLINE void depthwise_rows(const conv_product *a, int64_t first, int64_t last, trine_dtype T) {
+    const int64_t width = a->x.axis[2].positions;
     for (int64_t row = first; row < last; row++) {
         conv_place place;
         char *to;
         patches_places(&a->x, row * width, 1, 0, &place);
         target_places(a, row * width, 1, 0, &to);
-        if (channels) {
-            depthwise_row(a, &place, to, T);
-            continue;
-        }
-        for (int64_t c = 0; c < a->groups; c++)
-            for (int64_t q = 0; q < width; q += VL) {
-                conv_place at = place;
-                at.image += c * a->x.from.channel, at.at[2] += q * a->x.axis[2].step;
-                const int n = (int)conv_least(width - q, VL);
-                lanes_store(to + c * apart + q * beside, beside, n, depthwise_sum(a, &at, c, n, false, T), T);
-            }
+        depthwise_row(a, &place, to, T);
     }
-}
-
-INLINE void depthwise_rows_of(const conv_product *a, int64_t first, int64_t last, trine_dtype T) {
-    const int64_t size = a->x.size;
-    if (a->x.from.channel == size || a->x.from.axis[2] != size)
-        depthwise_rows(a, first, last, true, T);
-    else
-        depthwise_rows(a, first, last, false, T);
 }
 
 static inline void depthwise_tasks(const void *context, int64_t first, int64_t last, int thread) {
     const conv_product *a = context;
     (void)thread;
-    FOR_TYPE(a->type, depthwise_rows_of, a, first, last);
+    FOR_TYPE(a->type, depthwise_rows, a, first, last);
 }
 
 static inline void depthwise_run(const conv_product *a) {
