@@ -53,14 +53,14 @@ INLINE vf depthwise_sum(const conv_product *a, const conv_place *place, int64_t 
 /* So many positions beside each other, which share loads of the weights. */
 enum { DEPTHWISE_BESIDE = 8 };
 
-/* The same as depthwise_sum of channels, for DEPTHWISE_BESIDE positions; `inside`: none reads beyond the width. */
-INLINE void depthwise_beside(const conv_product *a, const conv_place *place, int64_t channel, int n, bool inside,
-                             vf *sum, trine_dtype T) {
+/* The same as depthwise_sum, for `count` positions; `inside`: none reads beyond the width. */
+INLINE void depthwise_beside(const conv_product *a, const conv_place *place, int64_t channel, const int count,
+                             bool inside, vf *sum, trine_dtype T) {
     const conv_axis *d = &a->x.axis[0], *h = &a->x.axis[1], *w = &a->x.axis[2];
     const conv_view *from = &a->x.from;
     const int64_t apart = depthwise_channels(a);
     const float *weight = (const float *)a->call->workspace + channel;
-    for (int i = 0; i < DEPTHWISE_BESIDE; i++) sum[i] = vzero();
+    for (int i = 0; i < count; i++) sum[i] = vzero();
     for (int64_t t = 0; t < d->taps; t++)
         for (int64_t r = 0; r < h->taps; r++) {
             const int64_t z = place->at[0] + t * d->dilation, y = place->at[1] + r * h->dilation;
@@ -70,41 +70,52 @@ INLINE void depthwise_beside(const conv_product *a, const conv_place *place, int
             for (int64_t s = 0; s < w->taps; s++, x += w->dilation, weight += apart) {
                 const vf by = vload(weight, TRINE_F32, 0);
 #pragma GCC unroll 8
-                for (int i = 0; i < DEPTHWISE_BESIDE; i++) {
+                for (int i = 0; i < count; i++) {
                     const int64_t at = x + i * w->step;
                     vf value = vzero();
                     if (there && (inside || (at >= 0 && at < w->in)))
-                        value = lanes_load(row + at * from->axis[2], (int64_t)vsize(T), n, T);
+                        value = lanes_load(row + at * from->axis[2], (int64_t)vsize(T), VL, T);
                     sum[i] = vfma(by, value, sum[i]);
                 }
             }
         }
-    for (int i = 0; i < DEPTHWISE_BESIDE && a->bias; i++) sum[i] += vload(weight, TRINE_F32, 0);
+    for (int i = 0; i < count && a->bias; i++) sum[i] += vload(weight, TRINE_F32, 0);
+}
+
+/* `count` positions from `place` on to `to`, `beside` bytes apart. */
+INLINE void depthwise_some(const conv_product *a, const conv_place *place, int64_t channel, const int count, char *to,
+                           int64_t beside, trine_dtype T) {
+    const conv_axis *w = &a->x.axis[2];
+    const int64_t reach = (w->taps - 1) * w->dilation, least = reach < 0 ? reach : 0, most = reach > 0 ? reach : 0;
+    vf sum[DEPTHWISE_BESIDE];
+    if (place->at[2] + least >= 0 && place->at[2] + (count - 1) * w->step + most < w->in)
+        depthwise_beside(a, place, channel, count, true, sum, T);
+    else
+        depthwise_beside(a, place, channel, count, false, sum, T);
+    for (int i = 0; i < count; i++) vstore(to + i * beside, T, 0, sum[i]);
 }
 
 /* A row of positions, by vectors of channels. */
 INLINE void depthwise_row(const conv_product *a, const conv_place *place, char *to, trine_dtype T) {
     const conv_axis *w = &a->x.axis[2];
-    const int64_t apart = a->y.view.channel, beside = a->y.step[2] * a->y.view.axis[2], size = a->x.size,
-                  reach = (w->taps - 1) * w->dilation, least = reach < 0 ? reach : 0, most = reach > 0 ? reach : 0;
+    const int64_t apart = a->y.view.channel, beside = a->y.step[2] * a->y.view.axis[2], size = a->x.size;
+    const bool dense = a->x.from.channel == size && apart == size;
     for (int64_t c = 0; c < a->groups; c += VL) {
         const int n = (int)conv_least(a->groups - c, VL);
-        for (int64_t q = 0; q < w->positions;) {
+        for (int64_t q = 0, some; q < w->positions; q += some) {
             conv_place at = *place;
             at.image += c * a->x.from.channel, at.at[2] += q * w->step;
             char *first = to + c * apart + q * beside;
-            if (a->x.from.channel != size || n < VL || w->positions - q < DEPTHWISE_BESIDE) {
-                lanes_store(first, apart, n, depthwise_sum(a, &at, c, n, T), T);
-                q++;
-                continue;
-            }
-            vf sum[DEPTHWISE_BESIDE];
-            if (at.at[2] + least >= 0 && at.at[2] + (DEPTHWISE_BESIDE - 1) * w->step + most < w->in)
-                depthwise_beside(a, &at, c, VL, true, sum, T);
+            const int64_t left = dense && n == VL ? w->positions - q : 1;
+            some = left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+            if (some == 8)
+                depthwise_some(a, &at, c, 8, first, beside, T);
+            else if (some == 4)
+                depthwise_some(a, &at, c, 4, first, beside, T);
+            else if (some == 2)
+                depthwise_some(a, &at, c, 2, first, beside, T);
             else
-                depthwise_beside(a, &at, c, VL, false, sum, T);
-            for (int i = 0; i < DEPTHWISE_BESIDE; i++) lanes_store(first + i * beside, apart, VL, sum[i], T);
-            q += DEPTHWISE_BESIDE;
+                lanes_store(first, apart, n, depthwise_sum(a, &at, c, n, T), T);
         }
     }
 }

@@ -70,7 +70,7 @@ static inline planes planes_of(const conv_product *a, int threads) {
         g.high = conv_up(g.high, 2);
     g.down = conv_up(axis[1].positions, g.high), g.high = conv_up(axis[1].positions, g.down);
     g.down = conv_up(axis[1].positions, g.high);
-    g.sub = (g.high + g.h.reach) * g.pitch, g.plane = g.h.slots * g.w.slots * g.sub;
+    g.sub = (g.high + g.h.reach) * g.pitch + VL, g.plane = g.h.slots * g.w.slots * g.sub;
     g.sums = cpu_round_up(g.high * g.pitch, 24 * VL); /* whole tiles of 3, 4 and 8 vectors */
     g.tasks = others * g.down;
     g.fixed_bytes = cpu_round_up(a->groups * a->lanes * (a->x.elements + 1) * 4 + conv_taps(axis) * 8, 256);
@@ -158,17 +158,34 @@ typedef struct plane_task {
     float *x, *y;
 } plane_task;
 
-/* `count` places of `channels` channels from `from` on, `step` bytes apart, to rows of planes. */
+/* Every second element of the two. */
+INLINE vf plane_evens(vf a, vf b) {
+#if VB == 64
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+#elif VB == 32
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
+#else
+    return __builtin_shufflevector(a, b, 0, 2, 4, 6);
+#endif
+}
+
+/* `count` elements, `step` bytes apart, as floats. */
+INLINE void plane_line(float *to, const char *from, int64_t step, int64_t count, trine_dtype T) {
+    const int64_t size = (int64_t)vsize(T);
+    int64_t i = 0;
+    for (; step == size && i + VL <= count; i += VL) vstore(to + i, TRINE_F32, 0, vload(from, T, i));
+    for (; step == 2 * size && i + VL < count; i += VL)
+        vstore(to + i, TRINE_F32, 0, plane_evens(vload(from, T, 2 * i), vload(from, T, 2 * i + VL)));
+    for (; i < count; i++) to[i] = sload(from + i * step, T, 0);
+}
+
+/* `count` places of `channels` channels from `from` on, `step` bytes apart, to rows of planes; it may write up to a
+ * vector more than a row. */
 INLINE void plane_copy(float *to, int64_t plane, const char *from, int64_t step, int64_t channel, int64_t count,
                        int64_t channels, trine_dtype T) {
     const int64_t size = (int64_t)vsize(T);
     if (channel != size) {
-        for (int64_t c = 0; c < channels; c++)
-            for (int64_t i = 0; i < count; i += VL) {
-                const int n = (int)conv_least(count - i, VL);
-                lanes_store((char *)(to + c * plane + i), 4, n, lanes_load(from + c * channel + i * step, step, n, T),
-                            TRINE_F32);
-            }
+        for (int64_t c = 0; c < channels; c++) plane_line(to + c * plane, from + c * channel, step, count, T);
         return;
     }
     for (int64_t i = 0; i < count; i += VL)
@@ -181,7 +198,7 @@ INLINE void plane_copy(float *to, int64_t plane, const char *from, int64_t step,
             unit_transpose(r, UNIT_F32);
 #pragma GCC unroll 16
             for (int k = 0; k < VL; k++)
-                if (k < n) lanes_store((char *)(to + (c + k) * plane + i), 4, places, (vf)r[k], TRINE_F32);
+                if (k < n) vstore(to + (c + k) * plane + i, TRINE_F32, 0, (vf)r[k]);
         }
 }
 
@@ -209,11 +226,11 @@ INLINE void planes_fill(const planes *g, const plane_task *t, trine_dtype T) {
                                   high = there ? conv_clamp(-floor_divide(x - axis[2].in, step), g->pitch) : g->pitch;
                     float *to = t->x + tap * g->channels * g->plane + (i * g->w.slots + j) * g->sub + row * g->pitch;
                     plane_zeros(g, to, channels, 0, low);
-                    plane_zeros(g, to, channels, high, g->pitch);
                     if (low < high)
                         plane_copy(to + low, g->plane,
                                    image + z * s->axis[0] + y * s->axis[1] + (x + low * step) * s->axis[2],
                                    step * s->axis[2], s->channel, high - low, channels, T);
+                    plane_zeros(g, to, channels, high, g->pitch);
                 }
 }
 
@@ -229,10 +246,12 @@ INLINE void planes_put(const planes *g, const plane_task *t, trine_dtype T) {
                    (y->first[1] + (t->h + row) * y->step[1]) * y->view.axis[1] +
                    (y->first[2] + t->w * y->step[2]) * y->view.axis[2];
         if (apart != size) {
-            for (int64_t c = 0; c < channels; c++)
-                for (int64_t i = 0; i < t->wide; i += VL)
-                    lanes_store(to + c * apart + i * step, step, (int)conv_least(t->wide - i, VL),
-                                vload(from + c * g->sums + i, TRINE_F32, 0), T);
+            for (int64_t c = 0; c < channels; c++) {
+                int64_t i = 0;
+                for (; step == size && i + VL <= t->wide; i += VL)
+                    vstore(to + c * apart, T, i, vload(from + c * g->sums + i, TRINE_F32, 0));
+                for (; i < t->wide; i++) sstore(to + c * apart + i * step, T, 0, from[c * g->sums + i]);
+            }
             continue;
         }
         for (int64_t i = 0; i < t->wide; i += VL)
