@@ -3,6 +3,7 @@
  * over positions, dbias a sum. */
 #include "conv.h"
 #include "depthwise_gradient.h"
+#include "planes_gradient.h"
 #include "spec/places/conv2d_backward.h"
 
 static conv_call geometry(const trine_call *call) {
@@ -81,6 +82,22 @@ static conv_gradient dweight_of(const conv_call *c, const trine_tensor *dweight)
     return a;
 }
 
+static size_t weight_gradient_bytes(const conv_call *c, const conv_gradient *a) {
+    const conv_product forward = conv_forward_of(c, NULL);
+    if (gradient_single(a)) return depthwise_gradient_bytes(a);
+    return planes_gradient_takes(a, &forward) ? planes_gradient_bytes(a, &forward) : gradient_bytes(a);
+}
+
+static void weight_gradient_run(const conv_call *c, const conv_gradient *a) {
+    const conv_product forward = conv_forward_of(c, NULL);
+    if (gradient_single(a))
+        depthwise_gradient_run(a);
+    else if (planes_gradient_takes(a, &forward))
+        planes_gradient_run(a, &forward);
+    else
+        gradient_run(a);
+}
+
 static size_t workspace(const trine_call *call) {
     if (call->empty) return 0;
     const conv_call c = geometry(call);
@@ -94,7 +111,7 @@ static size_t workspace(const trine_call *call) {
     }
     if (dweight) {
         const conv_gradient a = dweight_of(&c, dweight);
-        const size_t bytes = depthwise_gradient_takes(&a) ? depthwise_gradient_bytes(&a) : gradient_bytes(&a);
+        const size_t bytes = weight_gradient_bytes(&c, &a);
         if (bytes > most) most = bytes;
     }
     return most;
@@ -110,11 +127,12 @@ static trine_status launch(const trine_call *call) {
         conv_do(&a);
     }
     const conv_gradient a = dweight_of(&c, dweight ? dweight : c.weight);
-    if (dweight && depthwise_gradient_takes(&a))
-        depthwise_gradient_run(&a);
-    else if (dweight)
-        gradient_run(&a);
-    if (dbias) bias_gradient_run(&(bias_gradient){ call, dbias, a.dy, c.n, c.k });
+    if (dweight) weight_gradient_run(&c, &a);
+    if (dbias) {
+        patches dy = a.dy;
+        dy.from = a.dy_source.from, dy.size = (int64_t)trine_dtype_size(a.type);
+        bias_gradient_run(&(bias_gradient){ call, dbias, dy, c.n, c.k });
+    }
     return TRINE_OK;
 }
 

@@ -10,10 +10,6 @@
 
 enum { TAPS = 8, SLICE_ROWS = 16 };
 
-static inline bool depthwise_gradient_takes(const conv_gradient *a) {
-    return a->x.channels == 1 && a->rows == 1 && a->groups > 0 && a->type != TRINE_F64;
-}
-
 typedef struct depthwise_gradient {
     const conv_gradient *a;
     int64_t lines, blocks, taps, slices; /* rows of positions; vectors of channels; runs of taps */

@@ -12,9 +12,21 @@
 /* Units of positions that are packed at a time; rows and columns of a task; slices, and positions of one at least. */
 enum { GRADIENT_UNITS = 192, GRADIENT_ROWS = 192, GRADIENT_COLUMNS = 256, SLICES = 64, SLICE_POSITIONS = 2048 };
 
+/* Images whose channels lie apart are copied side by side before, for all threads, if they are of so many bytes at
+ * most; larger ones are read as they are. */
+enum { GRADIENT_READY_MOST = 256 << 20 };
+
+/* x or dy: as it was, and what it is read as. */
+typedef struct gradient_source {
+    conv_view from;
+    trine_dtype type;
+    int64_t bytes; /* of the copy; 0: none */
+} gradient_source;
+
 typedef struct conv_gradient {
     const trine_call *call;
     patches x, dy;
+    gradient_source x_source, dy_source;
     const trine_tensor *dweight;
     conv_view to;
     trine_dtype type;
@@ -41,9 +53,27 @@ static inline int64_t slices_of(int64_t tasks, int64_t count, int64_t least) {
     return slices;
 }
 
+/* Channels by themselves are summed by depthwise_gradient.h, which reads any x. */
+static inline bool gradient_single(const conv_gradient *a) {
+    return a->x.channels == 1 && a->dy.channels == 1 && a->groups > 0 && a->type != TRINE_F64;
+}
+
+static inline void gradient_ready(const conv_gradient *a, patches *p, gradient_source *source) {
+    const int64_t size = a->kind == UNIT_BF16 ? 2 : unit_bytes(a->kind), channels = a->groups * p->channels;
+    conv_view dense;
+    *source = (gradient_source){ p->from, a->type, 0 };
+    const int64_t bytes = conv_dense(&dense, p->axis, channels, size);
+    if (gradient_single(a) || p->from.channel == p->size || channels <= 1 || bytes <= 0 ||
+        a->n > GRADIENT_READY_MOST / bytes)
+        return;
+    p->from = dense, p->size = size;
+    source->type = a->kind == UNIT_F32 ? TRINE_F32 : a->type, source->bytes = cpu_round_up(a->n * bytes, 256);
+}
+
 static inline void gradient_complete(conv_gradient *a) {
-    patches_complete(&a->x), patches_complete(&a->dy);
     a->kind = unit_of(a->type);
+    gradient_ready(a, &a->x, &a->x_source), gradient_ready(a, &a->dy, &a->dy_source);
+    patches_complete(&a->x), patches_complete(&a->dy);
     const int64_t step = unit_depth(a->kind), bytes = a->type == TRINE_F64 ? 8 : 4;
     a->high = tile_rows(a->kind), a->wide = tile_columns(a->kind);
     a->rows = a->dy.channels, a->columns = a->x.elements, a->positions = a->n * conv_positions(a->x.axis);
@@ -60,14 +90,16 @@ static inline void gradient_complete(conv_gradient *a) {
     a->x_bytes = cpu_round_up(a->part * a->task_columns * unit_bytes(a->kind), 64);
     a->tile_bytes = cpu_round_up(a->task_rows * a->task_columns * bytes, 64);
     const int64_t lanes = a->task_rows > a->task_columns ? a->task_rows : a->task_columns;
-    a->lines_bytes = cpu_round_up(CHUNK_UNITS * step * lanes * a->x.size, 64);
+    a->lines_bytes = cpu_round_up(CHUNK_UNITS * step * lanes * (a->x.size > a->dy.size ? a->x.size : a->dy.size), 64);
     a->places_bytes = cpu_round_up(a->part * step * (int64_t)sizeof(conv_place), 64);
     a->slice = cpu_round_up(a->dy_bytes + a->x_bytes + a->tile_bytes + a->lines_bytes + 2 * a->places_bytes, 256);
     const double flops = 2.0 * (double)a->positions * (double)a->groups * (double)a->rows * (double)a->columns;
     a->team = cpu_team(a->call, tasks * a->slices, (int64_t)fmin(flops / 4, 0x1p62));
 }
 
-static inline size_t gradient_bytes(const conv_gradient *a) { return (size_t)(a->sums_bytes + a->team * a->slice); }
+static inline size_t gradient_bytes(const conv_gradient *a) {
+    return (size_t)(a->sums_bytes + a->x_source.bytes + a->dy_source.bytes + a->team * a->slice);
+}
 
 /* Elements [first, first + lanes) of the part's patches, into panels of `wide` lanes. */
 static inline void gradient_pack(const gradient_task *t, const patches *p, const conv_place *place, int64_t first,
@@ -77,7 +109,7 @@ static inline void gradient_pack(const gradient_task *t, const patches *p, const
     for (int64_t u = 0; u < t->units; u += CHUNK_UNITS) {
         const int64_t some = conv_least(t->units - u, CHUNK_UNITS), left = conv_least(t->depth - u * step, some * step),
                       there = left > 0 ? left : 0;
-        const view v = { .dtype = a->type,
+        const view v = { .dtype = is_dy ? a->dy_source.type : a->x_source.type,
                          .lane = p->across ? there * size : size,
                          .along = p->across ? size : lanes * size,
                          .across = !p->across };
@@ -141,7 +173,8 @@ static inline void gradient_run_task(gradient_task *t, int64_t index) {
 
 static inline void gradient_tasks(const void *context, int64_t first, int64_t last, int thread) {
     const conv_gradient *a = context;
-    char *memory = (char *)a->call->workspace + a->sums_bytes + thread * a->slice;
+    char *memory =
+        (char *)a->call->workspace + a->sums_bytes + a->x_source.bytes + a->dy_source.bytes + thread * a->slice;
     gradient_task t = { .a = a, .dy = memory, .x = memory + a->dy_bytes };
     t.tiles = t.x + a->x_bytes, t.lines = t.tiles + a->tile_bytes;
     t.x_places = (conv_place *)(void *)(t.lines + a->lines_bytes);
@@ -195,10 +228,28 @@ static inline void gradient_puts(const void *context, int64_t first, int64_t las
     }
 }
 
-static inline void gradient_run(const conv_gradient *a) {
-    if (a->groups * a->rows * a->columns == 0) return;
-    cpu_tasks(a->call, a->team, a->slices * a->groups * a->down * a->right, gradient_tasks, a);
-    cpu_shares(a->call, a->team, a->groups * a->rows, gradient_puts, a);
+static inline void gradient_copy_rows(const void *context, int64_t first, int64_t last, int thread) {
+    const image_copy *copy = context;
+    (void)thread;
+    for (int64_t i = first; i < last; i++) copy_row(copy, i);
+}
+static inline void gradient_copy(const conv_gradient *a, const patches *p, const gradient_source *source) {
+    const image_copy copy = {
+        source->from, p->from, { p->axis[0].in, p->axis[1].in, p->axis[2].in }, a->groups * p->channels,
+        a->type,      a->kind
+    };
+    if (source->bytes > 0) cpu_shares(a->call, a->team, a->n * copy.in[0] * copy.in[1], gradient_copy_rows, &copy);
+}
+
+static inline void gradient_run(const conv_gradient *whole) {
+    conv_gradient a = *whole;
+    if (a.groups * a.rows * a.columns == 0) return;
+    char *copies = (char *)a.call->workspace + a.sums_bytes;
+    if (a.x_source.bytes > 0) a.x.from.data = copies;
+    if (a.dy_source.bytes > 0) a.dy.from.data = copies + a.x_source.bytes;
+    gradient_copy(&a, &a.x, &a.x_source), gradient_copy(&a, &a.dy, &a.dy_source);
+    cpu_tasks(a.call, a.team, a.slices * a.groups * a.down * a.right, gradient_tasks, &a);
+    cpu_shares(a.call, a.team, a.groups * a.rows, gradient_puts, &a);
 }
 
 #endif

@@ -71,7 +71,7 @@ static inline planes planes_of(const conv_product *a, int threads) {
     g.down = conv_up(axis[1].positions, g.high), g.high = conv_up(axis[1].positions, g.down);
     g.down = conv_up(axis[1].positions, g.high);
     g.sub = (g.high + g.h.reach) * g.pitch + VL, g.plane = g.h.slots * g.w.slots * g.sub;
-    g.sums = cpu_round_up(g.high * g.pitch, 24 * VL); /* whole tiles of 3, 4 and 8 vectors */
+    g.sums = cpu_round_up(g.high * g.pitch + VL, 24 * VL); /* whole tiles of 3, 4 and 8 vectors */
     g.tasks = others * g.down;
     g.fixed_bytes = cpu_round_up(a->groups * a->lanes * (a->x.elements + 1) * 4 + conv_taps(axis) * 8, 256);
     g.x_bytes = cpu_round_up((axis[0].taps * g.channels * g.plane + 2 * PLANE_VECTORS * VL) * 4, 64);
@@ -87,25 +87,36 @@ static inline size_t planes_bytes(const conv_product *a) {
     return (size_t)(g.fixed_bytes + g.team * g.slice);
 }
 
-/* Do planes take fewer multiplications of lanes than a product, the copies of x and y with them? The answer must not
- * depend on threads. */
-static inline bool planes_takes(const conv_product *a) {
-    const conv_axis *axis = a->x.axis;
+static inline bool planes_fit(const conv_product *a) {
     for (int d = 0; d < 3; d++)
-        if (axis[d].taps <= 0 || axis[d].taps > PLANE_TAPS || axis[d].positions <= 0) return false;
-    if (a->type == TRINE_F64 || a->x.channels <= 0 || a->lanes <= 0 || a->n <= 0 || a->groups <= 0) return false;
+        if (a->x.axis[d].taps <= 0 || a->x.axis[d].taps > PLANE_TAPS || a->x.axis[d].positions <= 0) return false;
+    return a->type != TRINE_F64 && a->x.channels > 0 && a->lanes > 0 && a->n > 0 && a->groups > 0;
+}
+
+/* What a multiplication takes, a product's being 1: of more loads, from planes that L1 does not hold. */
+static const double PLANE_COST = 1.5;
+
+/* What copies of x and y take for a position of a group, in multiplications of lanes. */
+static inline double planes_copies(const planes *g) {
+    const conv_product *a = g->a;
+    const double halo = (double)(a->x.axis[0].taps * (g->high + g->h.reach)) / (double)g->high;
+    return VL * ((double)a->x.channels * halo + (double)a->lanes);
+}
+
+/* Do planes take fewer multiplications of lanes than a product, copies included? The answer must not depend on
+ * threads. */
+static inline bool planes_takes(const conv_product *a) {
     const int64_t size = (int64_t)trine_dtype_size(a->type);
+    if (!planes_fit(a)) return false;
     if (conv_single(a)) return a->source.channel != size && a->source.axis[2] == size;
     const planes g = planes_of(a, 1);
     const int64_t tile_places = plane_vectors((int)conv_least(a->lanes, PLANE_CHANNELS)) * VL;
-    const double elements = (double)a->groups * (double)a->x.elements, tile = (double)cpu_round_up(a->lanes, a->wide),
+    const double elements = (double)a->x.elements, tile = (double)cpu_round_up(a->lanes, a->wide),
                  product = elements * (tile_amx(a->kind) ? tile / 8 + VL
                                        : a->copied       ? tile + VL
                                                          : tile),
-                 waste = (double)cpu_round_up((g.high - 1) * g.pitch + g.wide, tile_places) / (double)(g.high * g.wide),
-                 halo = (double)(axis[0].taps * (g.high + g.h.reach)) / (double)g.high,
-                 copies = VL * (double)a->groups * ((double)a->x.channels * halo + (double)a->lanes);
-    return elements * (double)a->lanes * waste + copies < product;
+                 waste = (double)cpu_round_up((g.high - 1) * g.pitch + g.wide, tile_places) / (double)(g.high * g.wide);
+    return PLANE_COST * elements * (double)a->lanes * waste + planes_copies(&g) < product;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- weights */
@@ -140,9 +151,8 @@ static inline void planes_weights_tasks(const void *context, int64_t first, int6
     FOR_TYPE(g->a->type, planes_weights, g, first, last);
 }
 
-static inline void planes_offsets_set(const planes *g) {
+static inline void planes_offsets_set(const planes *g, int64_t *to) {
     const conv_axis *axis = g->a->x.axis;
-    int64_t *to = planes_offsets(g);
     for (int64_t t = 0; t < axis[0].taps; t++)
         for (int64_t i = 0; i < axis[1].taps; i++)
             for (int64_t j = 0; j < axis[2].taps; j++)
@@ -157,6 +167,15 @@ typedef struct plane_task {
     int64_t n, d, h, w, group, groups, high, wide;
     float *x, *y;
 } plane_task;
+
+static inline void plane_task_set(const planes *g, plane_task *t, int64_t chunk, int64_t block) {
+    const conv_axis *axis = g->a->x.axis;
+    const int64_t place = block / (g->right * g->down);
+    t->group = chunk * g->together, t->groups = conv_least(g->a->groups - t->group, g->together);
+    t->w = block % g->right * g->wide, t->wide = conv_least(axis[2].positions - t->w, g->wide);
+    t->h = block / g->right % g->down * g->high, t->high = conv_least(axis[1].positions - t->h, g->high);
+    t->d = place % axis[0].positions, t->n = place / axis[0].positions;
+}
 
 /* Every second element of the two. */
 INLINE vf plane_evens(vf a, vf b) {
@@ -329,15 +348,10 @@ static inline void planes_group(const planes *g, const plane_task *t, int64_t gr
 static inline void planes_tasks(const void *context, int64_t first, int64_t last, int thread) {
     const planes *g = context;
     const conv_product *a = g->a;
-    const conv_axis *axis = a->x.axis;
     char *memory = (char *)a->call->workspace + g->fixed_bytes + thread * g->slice;
     plane_task t = { .x = (float *)(void *)memory, .y = (float *)(void *)(memory + g->x_bytes) };
     for (int64_t i = first; i < last; i++) {
-        t.group = i % g->chunks * g->together, t.groups = conv_least(a->groups - t.group, g->together);
-        t.w = i / g->chunks % g->right * g->wide, t.wide = conv_least(axis[2].positions - t.w, g->wide);
-        t.h = i / (g->chunks * g->right) % g->down * g->high, t.high = conv_least(axis[1].positions - t.h, g->high);
-        const int64_t place = i / (g->chunks * g->right * g->down);
-        t.d = place % axis[0].positions, t.n = place / axis[0].positions;
+        plane_task_set(g, &t, i % g->chunks, i / g->chunks);
         FOR_TYPE(a->type, planes_fill, g, &t);
         for (int64_t group = 0; group < t.groups; group++) planes_group(g, &t, group);
         FOR_TYPE(a->type, planes_put, g, &t);
@@ -346,7 +360,7 @@ static inline void planes_tasks(const void *context, int64_t first, int64_t last
 
 static inline void planes_run(const conv_product *a) {
     const planes g = planes_of(a, ((const cpu_queue *)a->call->queue)->threads);
-    planes_offsets_set(&g);
+    planes_offsets_set(&g, planes_offsets(&g));
     const int64_t rows = a->groups * a->lanes;
     cpu_shares(a->call, cpu_team(a->call, rows, rows * a->x.elements * 4), rows, planes_weights_tasks, &g);
     cpu_tasks(a->call, g.team, g.tasks, planes_tasks, &g);

@@ -165,6 +165,15 @@ static inline void conv_run_tasks(const void *context, int64_t first, int64_t la
     tile_end(a->kind);
 }
 
+static inline void conv_copy_rows(const void *context, int64_t first, int64_t last, int thread) {
+    const conv_product *a = context;
+    const conv_axis *axis = a->x.axis;
+    const image_copy copy = { a->source, a->x.from, { axis[0].in, axis[1].in, axis[2].in }, a->groups * a->x.channels,
+                              a->type,   a->kind };
+    (void)thread;
+    for (int64_t i = first; i < last; i++) copy_row(&copy, i);
+}
+
 /* Panels of weights, and for the first images the rows of x that are copied. */
 static inline void conv_begin(const void *context, int64_t first, int64_t last, int thread) {
     const conv_product *a = context;
@@ -173,14 +182,9 @@ static inline void conv_begin(const void *context, int64_t first, int64_t last, 
         if (i < panels)
             pack_weights(a, i, thread);
         else
-            copy_row(a, i - panels);
+            conv_copy_rows(a, i - panels, i - panels + 1, thread);
     }
 }
-static inline void conv_copy_rows(const void *context, int64_t first, int64_t last, int thread) {
-    (void)thread;
-    for (int64_t i = first; i < last; i++) copy_row(context, i);
-}
-
 static inline void conv_product_run(const conv_product *whole) {
     conv_product a = *whole;
     if (a.rows == 0 || a.groups == 0 || a.lanes == 0) return;

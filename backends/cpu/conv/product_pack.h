@@ -125,27 +125,32 @@ INLINE void copy_plane(char *to, int64_t to_place, const char *from, int64_t pla
         }
 }
 
-INLINE void copy_row_as(const conv_product *a, char *to, const char *from, trine_dtype T) {
-    const int64_t channels = a->groups * a->x.channels, places = a->x.axis[2].in;
+/* Images from one layout to another, whose channels lie side by side and have the type of the units. */
+typedef struct image_copy {
+    conv_view from, to;
+    int64_t in[3], channels;
+    trine_dtype type;
+    unit_kind kind;
+} image_copy;
+
+INLINE void copy_row_as(const image_copy *a, char *to, const char *from, trine_dtype T) {
     if (a->kind == UNIT_BF16)
-        copy_plane(to, a->x.from.axis[2], from, a->source.axis[2], a->source.channel, places, channels, T, T);
+        copy_plane(to, a->to.axis[2], from, a->from.axis[2], a->from.channel, a->in[2], a->channels, T, T);
     else
-        copy_plane(to, a->x.from.axis[2], from, a->source.axis[2], a->source.channel, places, channels, TRINE_F32, T);
+        copy_plane(to, a->to.axis[2], from, a->from.axis[2], a->from.channel, a->in[2], a->channels, TRINE_F32, T);
 }
 
-/* Row i of the places of all images, as tiles want it. */
-static inline void copy_row(const conv_product *a, int64_t i) {
-    const conv_axis *axis = a->x.axis;
-    const int64_t h = i % axis[1].in, d = i / axis[1].in % axis[0].in, n = i / (axis[1].in * axis[0].in);
-    const conv_view *s = &a->source, *v = &a->x.from;
-    const char *from = s->data + n * s->batch + d * s->axis[0] + h * s->axis[1];
-    char *to = v->data + n * v->batch + d * v->axis[0] + h * v->axis[1];
+/* Row i of the places of all images. */
+static inline void copy_row(const image_copy *a, int64_t i) {
+    const int64_t h = i % a->in[1], d = i / a->in[1] % a->in[0], n = i / (a->in[1] * a->in[0]);
+    const char *from = a->from.data + n * a->from.batch + d * a->from.axis[0] + h * a->from.axis[1];
+    char *to = a->to.data + n * a->to.batch + d * a->to.axis[0] + h * a->to.axis[1];
     if (a->type != TRINE_F64) {
         FOR_TYPE(a->type, copy_row_as, a, to, from);
         return;
     }
-    for (int64_t w = 0; w < axis[2].in; w++)
-        conv_copy(to + w * v->axis[2], from + w * s->axis[2], a->groups * a->x.channels, s->channel, 8);
+    for (int64_t w = 0; w < a->in[2]; w++)
+        conv_copy(to + w * a->to.axis[2], from + w * a->from.axis[2], a->channels, a->from.channel, 8);
 }
 
 /* ------------------------------------------------------------------------------------------------- a task's patches */

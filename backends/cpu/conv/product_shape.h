@@ -86,6 +86,15 @@ static inline bool conv_single(const conv_product *a) {
     return a->x.channels == 1 && a->lanes == 1 && a->groups > 0 && a->type != TRINE_F64;
 }
 
+/* The layout of a copy; returns bytes of an image. */
+static inline int64_t conv_dense(conv_view *v, const conv_axis *axis, int64_t channels, int64_t size) {
+    *v = (conv_view){ .channel = size };
+    int64_t bytes = channels * size;
+    for (int d = 2; d >= 0; d--) v->axis[d] = bytes, bytes *= axis[d].in;
+    v->batch = bytes;
+    return bytes;
+}
+
 /* Do tiles read x as it is? If not, it is read as a copy: channels side by side, of the units' type. */
 static inline void conv_source(conv_product *a) {
     patches *x = &a->x;
@@ -93,11 +102,8 @@ static inline void conv_source(conv_product *a) {
     a->source = x->from, a->images = a->n;
     a->ready = !conv_single(a) && (x->size != size || (x->channels > 1 && x->from.channel != size));
     if (a->ready) {
-        conv_view *v = &x->from;
-        *v = (conv_view){ .channel = size };
-        int64_t bytes = channels * size;
-        for (int d = 2; d >= 0; d--) v->axis[d] = bytes, bytes *= x->axis[d].in;
-        v->batch = bytes, x->size = size;
+        const int64_t bytes = conv_dense(&x->from, x->axis, channels, size);
+        x->size = size;
         if (bytes > 0) a->images = conv_least(a->n, READY_MOST / bytes > 1 ? READY_MOST / bytes : 1);
         a->ready_bytes = cpu_round_up(a->images * bytes, 256);
     }
