@@ -144,6 +144,8 @@ static void edges(const trine_call *call, trine_kernel_edges *edges) {
     trine_kernel_edge(edges, CONV2D_BACKWARD_DIM_CG, GRADIENT_COLUMNS);
     trine_kernel_edge(edges, CONV2D_BACKWARD_DIM_Q, GRADIENT_UNITS * unit_depth(kind));
     trine_kernel_edge(edges, CONV2D_BACKWARD_DIM_W, TASK_ROWS);
+    trine_kernel_edge(edges, CONV2D_BACKWARD_DIM_W, PLANE_WIDTH);
+    trine_kernel_edge(edges, CONV2D_BACKWARD_DIM_CG, PLANE_BESIDE);
 }
 
 CPU_KERNELS(conv2d_backward) = { { CPU_NAME, NULL, workspace, launch, .edges = edges }, { 0 } };

@@ -28,10 +28,13 @@ static void edges(const trine_call *call, trine_kernel_edges *edges) {
     trine_kernel_edge(edges, CONV3D_DIM_K, tile_columns(kind));
     trine_kernel_edge(edges, CONV3D_DIM_K, TASK_COLUMNS);
     trine_kernel_edge(edges, CONV3D_DIM_CG, unit_depth(kind));
-    trine_kernel_edge(edges, CONV3D_DIM_CG, PART_UNITS * unit_depth(kind));
+    trine_kernel_edge(edges, CONV3D_DIM_CG, part_units_of(kind) * unit_depth(kind));
+    trine_kernel_edge(edges, CONV3D_DIM_CG, RUN_LEAST);
+    trine_kernel_edge(edges, CONV3D_DIM_CG, PLANE_BESIDE);
     trine_kernel_edge(edges, CONV3D_DIM_Q, DEPTHWISE_BESIDE);
     trine_kernel_edge(edges, CONV3D_DIM_Q, tile_rows(kind));
     trine_kernel_edge(edges, CONV3D_DIM_Q, TASK_ROWS);
+    trine_kernel_edge(edges, CONV3D_DIM_Q, PLANE_WIDTH);
 }
 
 CPU_KERNELS(conv3d) = { { CPU_NAME, NULL, workspace, launch, .edges = edges }, { 0 } };
