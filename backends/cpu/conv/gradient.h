@@ -10,7 +10,7 @@
 #include "depthwise.h"
 
 /* Units of positions that are packed at a time; rows and columns of a task; slices, and positions of one at least. */
-enum { GRADIENT_UNITS = 192, GRADIENT_ROWS = 192, GRADIENT_COLUMNS = 256, SLICES = 64, SLICE_POSITIONS = 2048 };
+enum { GRADIENT_UNITS = 192, GRADIENT_ROWS = 192, GRADIENT_COLUMNS = 256, SLICES = 64, SLICE_POSITIONS = 512 };
 
 /* Images whose channels lie apart are copied side by side before, for all threads, if they are of so many bytes at
  * most; larger ones are read as they are. */
@@ -82,8 +82,18 @@ static inline void gradient_complete(conv_gradient *a) {
     a->task_columns = cpu_round_up(conv_least(a->columns, GRADIENT_COLUMNS), a->wide);
     a->down = conv_up(a->rows, a->task_rows > 0 ? a->task_rows : 1);
     a->right = conv_up(a->columns, a->task_columns > 0 ? a->task_columns : 1);
-    const int64_t tasks = a->groups * a->down * a->right;
-    a->slices = slices_of(tasks, a->positions, SLICE_POSITIONS);
+    a->slices = slices_of(a->groups * a->down * a->right, a->positions, SLICE_POSITIONS);
+    /* slices are the same for any number of threads; how a slice is split changes no sum */
+    const int threads = ((const cpu_queue *)a->call->queue)->threads;
+    int64_t tasks = a->groups * a->down * a->right;
+    while (tasks * a->slices < 2 * threads && (a->task_columns > 2 * a->wide || a->task_rows > 2 * a->high)) {
+        if (a->task_columns >= a->task_rows || a->task_rows <= 2 * a->high)
+            a->task_columns = cpu_round_up(conv_up(a->task_columns, 2), a->wide);
+        else
+            a->task_rows = cpu_round_up(conv_up(a->task_rows, 2), a->high);
+        a->down = conv_up(a->rows, a->task_rows), a->right = conv_up(a->columns, a->task_columns);
+        tasks = a->groups * a->down * a->right;
+    }
     a->slice_positions = cpu_round_up(conv_up(a->positions, a->slices), a->part > 0 ? a->part * step : 1);
     a->sums_bytes = cpu_round_up(a->slices * a->groups * a->rows * a->columns * bytes, 256);
     a->dy_bytes = cpu_round_up(a->part * a->task_rows * unit_bytes(a->kind), 64);

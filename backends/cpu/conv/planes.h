@@ -111,10 +111,10 @@ static inline bool planes_takes(const conv_product *a) {
     if (conv_single(a)) return a->source.channel != size && a->source.axis[2] == size;
     const planes g = planes_of(a, 1);
     const int64_t tile_places = plane_vectors((int)conv_least(a->lanes, PLANE_CHANNELS)) * VL;
+    /* copying takes about 40 cycles for a run, in each of which 2 VL lanes are multiplied, and so do AMX's squares */
     const double elements = (double)a->x.elements, tile = (double)cpu_round_up(a->lanes, a->wide),
-                 product = elements * (tile_amx(a->kind) ? tile / 8 + VL
-                                       : a->copied       ? tile + VL
-                                                         : tile),
+                 copies = a->copied ? VL * (0.5 + 80.0 / (double)a->x.run) : 0,
+                 product = elements * (tile_amx(a->kind) ? tile / 8 + copies + VL : tile + copies),
                  waste = (double)cpu_round_up((g.high - 1) * g.pitch + g.wide, tile_places) / (double)(g.high * g.wide);
     return PLANE_COST * elements * (double)a->lanes * waste + planes_copies(&g) < product;
 }
@@ -188,14 +188,17 @@ INLINE vf plane_evens(vf a, vf b) {
 #endif
 }
 
-/* `count` elements, `step` bytes apart, as floats. */
+/* `count` elements, `step` bytes apart, as floats; it may write up to a vector more. */
 INLINE void plane_line(float *to, const char *from, int64_t step, int64_t count, trine_dtype T) {
     const int64_t size = (int64_t)vsize(T);
     int64_t i = 0;
     for (; step == size && i + VL <= count; i += VL) vstore(to + i, TRINE_F32, 0, vload(from, T, i));
     for (; step == 2 * size && i + VL < count; i += VL)
         vstore(to + i, TRINE_F32, 0, plane_evens(vload(from, T, 2 * i), vload(from, T, 2 * i + VL)));
-    for (; i < count; i++) to[i] = sload(from + i * step, T, 0);
+    if (T != TRINE_F32 && step == size && i < count)
+        vstore(to + i, TRINE_F32, 0, vloadn(from, T, i, (int)(count - i), 0));
+    else
+        for (; i < count; i++) to[i] = sload(from + i * step, T, 0);
 }
 
 /* `count` places of `channels` channels from `from` on, `step` bytes apart, to rows of planes; it may write up to a
@@ -269,6 +272,10 @@ INLINE void planes_put(const planes *g, const plane_task *t, trine_dtype T) {
                 int64_t i = 0;
                 for (; step == size && i + VL <= t->wide; i += VL)
                     vstore(to + c * apart, T, i, vload(from + c * g->sums + i, TRINE_F32, 0));
+                if (T != TRINE_F32 && step == size && i < t->wide) {
+                    vstoren(to + c * apart, T, i, (int)(t->wide - i), vload(from + c * g->sums + i, TRINE_F32, 0));
+                    continue;
+                }
                 for (; i < t->wide; i++) sstore(to + c * apart + i * step, T, 0, from[c * g->sums + i]);
             }
             continue;

@@ -127,7 +127,7 @@ INLINE void conv_multiply(const conv_task *t, int64_t part, int64_t runs, unit_k
             char *tile = a->parts > 1 ? t->sums + (j / wide * tiles + i / high) * tile_bytes : scratch;
             if (tile_amx(kind)) {
                 for (int64_t at = 0; part > 0 && at < tile_bytes; at += 64) __builtin_prefetch(tile + tile_bytes + at);
-                tile_multiply(tile, t->x + i * units * unit_bytes(kind), w, units, part > 0, kind);
+                tile_multiply(tile, t->squares + i * units * unit_bytes(kind), w, units, part > 0, kind);
             } else {
                 rows_multiply(tile, t->table + i, a->tall, t->lengths, runs, w, part > 0, kind);
             }
@@ -144,7 +144,8 @@ static inline void conv_run_task(conv_task *t, int64_t index) {
     patches_places(&a->x, t->row, t->rows, t->group, t->place);
     target_places(a, t->row, t->rows, t->group, t->to);
     for (int64_t part = 0; part < a->parts; part++) {
-        const int64_t runs = tile_amx(a->kind) ? squares_set(t, part) : rows_set(t, part);
+        const int64_t runs = rows_set(t, part);
+        if (tile_amx(a->kind)) squares_set(t, part, runs);
         if (a->kind == UNIT_F64)
             conv_multiply(t, part, runs, UNIT_F64);
         else if (HAVE_DOTS && a->kind == UNIT_BF16)
@@ -160,6 +161,7 @@ static inline void conv_run_tasks(const void *context, int64_t first, int64_t la
     conv_task t = { .a = a, .x = memory, .sums = memory + a->x_bytes };
     t.table = (const char **)(void *)(t.sums + a->sums_bytes);
     t.lengths = (int64_t *)(void *)(t.table + a->runs * a->tall);
+    t.squares = t.sums + a->sums_bytes + a->table_bytes;
     tile_begin(a->kind);
     for (int64_t i = first; i < last; i++) conv_run_task(&t, i);
     tile_end(a->kind);

@@ -51,7 +51,7 @@ static inline void pack_weights(const conv_product *a, int64_t i, int thread) {
     const bool across = a->w.channel != size && a->w.lane == size;
     const int64_t lane = i % panels * a->wide, lanes = conv_least(a->lanes - lane, a->wide);
     const char *dense = across ? NULL : weights_dense(a, i / panels, lane);
-    char *lines = conv_slice(a, thread) + a->x_bytes + a->sums_bytes + a->table_bytes;
+    char *lines = conv_slice(a, thread) + a->x_bytes + a->sums_bytes + a->table_bytes + a->squares_bytes;
     for (int64_t part = 0; part < a->parts; part++) {
         const int64_t start = part * a->part, units = conv_units(a, part), depth = conv_depth(a, part);
         for (int64_t u = 0; u < units; u += CHUNK_UNITS) {
@@ -219,60 +219,35 @@ static inline int64_t rows_set(const conv_task *t, int64_t part) {
     return runs;
 }
 
-/* Elements of a row of squares from number `at` on: a line of a square has 32. NULL: zeros. */
-static inline void squares_put(char *row, int64_t at, const char *from, int64_t count) {
-    enum { LINE = 32, APART = 2 * AMX_SIDE * 64 };
-    for (int64_t some; count > 0; count -= some, at += some) {
-        some = conv_least(count, LINE - at % LINE);
-        char *to = row + at / LINE * APART + at % LINE * 2;
-        if (!from)
-            memset(to, 0, (size_t)(some * 2));
-        else if (some == LINE)
-            memcpy(to, from, 2 * LINE);
-        else
-            memcpy(to, from, (size_t)(some * 2));
-        if (from) from += some * 2;
-    }
+/* `count` elements of 2 bytes, up to a line of a square, of each of `rows` rows. */
+INLINE void squares_piece(char *to, const char *const *table, int64_t done, int64_t rows, int64_t units, const int high,
+                          int64_t count) {
+    for (int64_t i = 0; i < rows; i += high, to += high * units * 4)
+        for (int k = 0; k < high; k++) memcpy(to + k * 64, table[i + k] + done * 2, (size_t)count * 2);
 }
 
-/* The same as patches_row, into squares. */
-static inline void squares_row(const patches *p, const conv_place *place, int64_t first, int64_t last, char *row) {
-    conv_run r = patches_run(p, first);
-    for (int64_t e = first, end; e < last; e = end, patches_next_run(p, &r)) {
-        end = conv_least(r.first + p->run, last);
-        const int64_t z = patches_at(p, place, &r, 0), y = patches_at(p, place, &r, 1), x = patches_at(p, place, &r, 2);
-        int64_t from = end, until = end;
-        if (patches_inside(p, 0, z) && patches_inside(p, 1, y)) {
-            const conv_axis *w = &p->axis[2];
-            int64_t low = 0, high = patches_inside(p, 2, x) ? p->channels : 0;
-            if (p->merged)
-                low = conv_clamp(-x, w->taps) * p->channels, high = conv_clamp(w->in - x, w->taps) * p->channels;
-            from = r.first + low > e ? r.first + low : e, until = conv_least(r.first + high, end);
-            if (from >= until) from = until = end;
-        }
-        squares_put(row, e - first, NULL, from - e);
-        if (from < until)
-            squares_put(row, from - first,
-                        place->image + z * p->from.axis[0] + y * p->from.axis[1] + x * p->from.axis[2] +
-                            (from - r.first) * p->size,
-                        until - from);
-        squares_put(row, until - first, NULL, end - until);
-    }
-}
-
-/* A part of the task's patches as squares. */
-static inline int64_t squares_set(const conv_task *t, int64_t part) {
+/* A part of the task's patches as squares, of the runs that rows_set has found. */
+static inline void squares_set(const conv_task *t, int64_t part, int64_t runs) {
+    enum { LINE = 32, HIGH = 2 * AMX_SIDE };
     const conv_product *a = t->a;
-    const int64_t step = unit_depth(a->kind), begin = part * a->part * step, depth = conv_depth(a, part),
-                  units = conv_units(a, part), high = 2 * AMX_SIDE;
-    if (depth == 0) return 0;
-    for (int64_t i = 0; i < cpu_round_up(t->rows, high); i++) {
-        char *row = t->x + i / high * high * units * unit_bytes(a->kind) + i % high * 64;
-        if (i < t->rows) squares_row(&a->x, &t->place[i], begin, begin + depth, row);
-        const int64_t there = i < t->rows ? depth : 0;
-        squares_put(row, there, NULL, units * step - there);
+    const int64_t units = conv_units(a, part), rows = cpu_round_up(t->rows, HIGH);
+    int64_t at = 0;
+    const char *zeros[TASK_ROWS];
+    for (int64_t i = 0; i < rows; i++) zeros[i] = conv_zeros;
+    for (int64_t r = 0; r <= runs; r++) {
+        const char *const *table = r < runs ? t->table + r * a->tall : zeros;
+        const int64_t count = r < runs ? 2 * t->lengths[r] : 2 * units - at;
+        for (int64_t done = 0, some; done < count; done += some, at += some) {
+            some = conv_least(count - done, LINE - at % LINE);
+            char *to = t->squares + at / LINE * HIGH * 64 + at % LINE * 2;
+            if (some == LINE)
+                squares_piece(to, table, done, rows, units, HIGH, LINE);
+            else if (some == LINE / 2)
+                squares_piece(to, table, done, rows, units, HIGH, LINE / 2);
+            else
+                squares_piece(to, table, done, rows, units, HIGH, some);
+        }
     }
-    return 0;
 }
 
 #endif

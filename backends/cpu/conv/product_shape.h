@@ -53,13 +53,13 @@ typedef struct conv_product {
     int64_t tall, columns, right, down; /* rows and columns of a task; tasks */
     int64_t runs, line;                 /* of a part, at most; bytes of its copy */
     int64_t panel;                      /* bytes of the weights' panel of `wide` columns */
-    int64_t packed_bytes, bias_bytes, ready_bytes, x_bytes, sums_bytes, table_bytes, lines_bytes, slice;
+    int64_t packed_bytes, bias_bytes, ready_bytes, x_bytes, sums_bytes, table_bytes, squares_bytes, lines_bytes, slice;
     int team;
 } conv_product;
 
 typedef struct conv_task {
     const conv_product *a;
-    char *x, *sums, *lines;
+    char *x, *sums, *squares;
     const char **table; /* for each run, where it is of each row */
     int64_t *lengths;   /* of the runs, in units */
     int64_t group, row, rows, column, columns;
@@ -110,7 +110,7 @@ static inline void conv_source(conv_product *a) {
     patches_complete(x);
     /* 14 rows that lie in one set of L1 are too many */
     const bool far = VB == 64 && x->from.axis[2] * x->axis[2].step % 4096 == 0;
-    a->copied = tile_amx(a->kind) || x->run < RUN_LEAST || far || (a->kind == UNIT_BF16 && x->run % 2 != 0);
+    a->copied = x->run < RUN_LEAST || (far && !tile_amx(a->kind)) || (a->kind == UNIT_BF16 && x->run % 2 != 0);
 }
 
 /* Splits rows and columns into tasks such that the last thread is done soonest. A row costs as much as so many columns
@@ -158,9 +158,10 @@ static inline void conv_complete(conv_product *a) {
     a->line = one * bytes;
     a->x_bytes = a->copied || a->x.merged ? cpu_round_up(a->line * a->tall, 64) : 0;
     a->sums_bytes = a->parts > 1 ? a->tall * a->columns * bytes : 0;
-    a->table_bytes = tile_amx(a->kind) ? 0 : cpu_round_up(a->runs * (a->tall + 1) * 8, 64);
+    a->table_bytes = cpu_round_up(a->runs * (a->tall + 1) * 8, 64);
+    a->squares_bytes = tile_amx(a->kind) ? one * a->tall * bytes : 0;
     a->lines_bytes = cpu_round_up(CHUNK_UNITS * step * a->wide * (int64_t)trine_dtype_size(a->type), 64);
-    a->slice = cpu_round_up(a->x_bytes + a->sums_bytes + a->table_bytes + a->lines_bytes, 256);
+    a->slice = cpu_round_up(a->x_bytes + a->sums_bytes + a->table_bytes + a->squares_bytes + a->lines_bytes, 256);
     const double flops = 2.0 * (double)a->rows * (double)a->groups * (double)a->lanes * (double)a->x.elements,
                  written = (double)a->rows * (double)a->groups * (double)a->lanes * (double)a->x.size;
     a->team = cpu_team(a->call, a->down * a->groups * a->right, (int64_t)fmin(fmax(written, flops / 4), 0x1p62));
