@@ -86,7 +86,8 @@ static inline void gradient_complete(conv_gradient *a) {
     /* slices are the same for any number of threads; how a slice is split changes no sum */
     const int threads = ((const cpu_queue *)a->call->queue)->threads;
     int64_t tasks = a->groups * a->down * a->right;
-    while (tasks * a->slices < 2 * threads && (a->task_columns > 2 * a->wide || a->task_rows > 2 * a->high)) {
+    while (tasks > 0 && tasks * a->slices < 2 * threads &&
+           (a->task_columns > 2 * a->wide || a->task_rows > 2 * a->high)) {
         if (a->task_columns >= a->task_rows || a->task_rows <= 2 * a->high)
             a->task_columns = cpu_round_up(conv_up(a->task_columns, 2), a->wide);
         else
