@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolutions of single channels on the CPU: a vector of channels is summed tap by tap. What has the width's neighbours
- * side by side in memory is for planes.h. */
+/* Convolutions of single channels on the CPU: a vector of channels is summed tap by tap. What has its neighbours
+ * along the width side by side in memory is for planes.h. */
 #ifndef TRINE_CPU_CONV_DEPTHWISE_H
 #define TRINE_CPU_CONV_DEPTHWISE_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions of small groups on the CPU, whose lanes are positions. A task has some groups and a block of positions
- * of an image. It lays what these read of x out as planes of floats, a channel each, with zeros beyond the edges and, for
- * each residue by the strides, a plane of its own, so that a tap is an offset for all positions of the block. Sums of a
- * few channels by some vectors of positions stay in registers.
+ * of an image. It lays what these read of x out as planes of floats, a channel each, with zeros beyond the edges and,
+ * for each residue by the strides, a plane of its own, so that a tap is an offset for all positions of the block. Sums
+ * of a few channels by some vectors of positions stay in registers.
  *
  * The order of a sum is that of the patch's elements. */
 #ifndef TRINE_CPU_CONV_PLANES_H
