@@ -117,8 +117,8 @@ typedef struct block_place {
 
 INLINE void finish_rows(const target *t, const void *sums, int64_t stride, const block_place *at, trine_dtype type) {
     const int64_t size = type == TRINE_F64 ? 8 : 4;
-    const bool plain = !t->c && !t->bias && !t->activation && !(t->columns.data && t->columns.step) &&
-                       (type == TRINE_F64 || at->columns % VL == 0);
+    const bool plain = !t->c && !t->bias && !t->activation && !(t->columns.data && t->columns.step);
+    const int64_t whole = at->columns / VL * VL;
     factors f = factors_of(t, at->batch, at->row);
     for (int64_t i = 0; i < at->rows; i++) {
         char *d = t->d + at->batch * t->d_batch + (at->row + i) * t->d_row;
@@ -130,12 +130,20 @@ INLINE void finish_rows(const target *t, const void *sums, int64_t stride, const
                 ((double *)d)[at->column + j] = ((const double *)from)[j] * f.whole;
         else if (type == TRINE_F64)
             finish_row_f64(t, (const double *)from, &f, d, c, at->column, at->columns);
-        else if (type == TRINE_I32)
+        else if (type == TRINE_I32 && plain && t->alpha == 1) {
+            for (int64_t j = 0; j < whole; j += VL)
+                *(vi_any *)((int32_t *)d + at->column + j) = *(const vi_any *)((const int32_t *)from + j);
+            memcpy((int32_t *)d + at->column + whole, (const int32_t *)from + whole,
+                   (size_t)((at->columns - whole) * size));
+        } else if (type == TRINE_I32)
             finish_row_i32(t, (const int32_t *)from, d, c, at->column, at->columns);
-        else if (plain)
-            for (int64_t j = 0; j < at->columns; j += VL)
+        else if (plain) {
+            for (int64_t j = 0; j < whole; j += VL)
                 vstore(d, type, at->column + j, *(const vf_any *)((const float *)from + j) * (float)f.whole);
-        else
+            if (whole < at->columns)
+                vstoren(d, type, at->column + whole, (int)(at->columns - whole),
+                        *(const vf_any *)((const float *)from + whole) * (float)f.whole);
+        } else
             finish_row(t, (const float *)from, &f, d, c, at->column, at->columns, type);
     }
 }
