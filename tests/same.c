@@ -37,8 +37,8 @@ static const char *const cases[] = {
     "topk T=bf16 r=3 n=300 k=7",
 };
 
-/* Of rows that some numbers of threads share, or the pieces of their blocks. */
-static const char *const long_rows[] = {
+/* Of rows that some numbers of threads share, or the pieces of their blocks; and of products' sums. */
+static const char *const shared[] = {
     "softmax T=f32 s=3 n=150000 scale=0.3",
     "softmax T=bf16 s=5 n=300001",
     "softmax T=f16 g=3 s=1 n=400000 causal=1",
@@ -71,8 +71,14 @@ static const char *const long_rows[] = {
     "quantize T=bf16 C=u8 S=bf16 r=1 k=800000 groups=2 bytes=200000 stochastic=1 seed=3 +zeros",
     "rms_norm_quantize T=f32 R=f32 W=f32 C=i8 S=f32 r=3 k=250001 groups=1 +weight +y +residual +residual_out",
     "rms_norm_quantize T=bf16 R=bf16 W=bf16 C=e4m3 S=f32 r=1 k=400000 groups=4 +weight",
+    "matmul T=f32 m=37 n=58 k=5001 +bias",
+    "matmul T=f32 m=300 n=33 k=2000",
+    "matmul T=f64 m=70 n=40 k=3000",
+    "matmul T=f16 m=41 n=129 k=9000",
+    "matmul T=bf16 m=65 n=70 k=5000",
+    "matmul T=f32 m=200 n=350 k=700 +c beta=1",
 };
-enum { CASES = sizeof cases / sizeof cases[0], LONG_ROWS = sizeof long_rows / sizeof long_rows[0] };
+enum { CASES = sizeof cases / sizeof cases[0], SHARED = sizeof shared / sizeof shared[0] };
 
 static uint64_t state;
 static double uniform(void) {
@@ -190,8 +196,8 @@ static void compare_threads(trine *lib) {
     char what[64];
     for (size_t i = 0; i < sizeof threads / sizeof threads[0]; i++) {
         trine_queue *team = open_queue(lib, 0, threads[i], 0);
-        snprintf(what, sizeof what, "1 thread and on %d, of long rows", threads[i]);
-        compare_all(long_rows, LONG_ROWS, single, team, what);
+        snprintf(what, sizeof what, "1 thread and on %d, of what they share", threads[i]);
+        compare_all(shared, SHARED, single, team, what);
         trine_queue_close(team);
     }
     trine_queue_close(single);

@@ -8,6 +8,7 @@
 #ifndef TRINE_CPU_MATMUL_SKINNY_H
 #define TRINE_CPU_MATMUL_SKINNY_H
 
+#include "matmul_edge.h"
 #include "matmul_product.h"
 
 /* Lanes of X at most; where Y's lanes are consecutive; from which on tiles are multiplied; and up to which but for AMX,
@@ -188,7 +189,11 @@ INLINE void strip_tiles(char *sums, const char *x, const skinny *s, const char *
         for (int64_t f = 0; f < s->few; f += wide) {
             const int64_t few = s->few - f < wide ? s->few - f : wide;
             const unit_grid b = { x + f / wide * panel_bytes(s->units, wide, kind), bytes, wide * bytes };
-            tile_multiply_grids(tile, a, b, units, false, kind);
+            const int64_t vectors = (few + unit_lanes(kind) - 1) / unit_lanes(kind);
+            if (vectors < VECTORS)
+                tile_edge(tile, &a, &b, units, false, high, vectors, kind);
+            else
+                tile_multiply_grids(tile, a, b, units, false, kind);
             for (int64_t i = 0; i < few; i++)
                 for (int64_t l = 0; l < there; l++)
                     memcpy(sums + (f + i) * line + (at + l) * bytes, tile + (l * wide + i) * bytes, (size_t)bytes);
@@ -377,7 +382,7 @@ static const char *skinny_refuse(const trine_call *call) {
     if (reason) return reason;
     const skinny s = skinny_of(call);
     if (s.few > FEW_MOST) return "both m and n are above 64";
-    if (s.few > FEW && (!s.tiles || tile_amx(s.p.kind) || s.x_bytes > 2 * cpu_of(call)->l2))
+    if (s.few > FEW && (!s.tiles || tile_amx(s.p.kind) || s.x_bytes > cpu_of(call)->l2))
         return "both m and n are above 32, and packing pays";
     if (s.y.across && s.few > FEW_ACROSS)
         return "both m and n are above 8, and the larger operand is contiguous there: packing pays";

@@ -8,10 +8,10 @@
 
 #include "matmul_unit.h"
 
-/* Sums in registers: rows x vectors, leaving room for the vectors of b, a broadcast and a product. */
-#if VB == 64
+/* Sums in registers: rows x vectors, and room for b, a broadcast, a product. WIDE_TILES: fewer loads, with AVX-512. */
+#if VB == 64 && !defined(WIDE_TILES)
 enum { ROWS = 14, VECTORS = 2 };
-#elif defined(__aarch64__)
+#elif VB == 64 || defined(__aarch64__)
 enum { ROWS = 8, VECTORS = 3 };
 #else
 enum { ROWS = 6, VECTORS = 2 };
