@@ -280,8 +280,8 @@ static trine_status launch(const trine_call *call) {
 }
 
 CPU_KERNELS(matmul) = {
+    { .name = CPU_VARIANT("small"), .refuse = small_refuse, .launch = small_launch, .edges = small_edges },
     { CPU_VARIANT("skinny"), skinny_refuse, skinny_workspace, skinny_launch, .edges = skinny_edges },
-    { CPU_VARIANT("small"), small_refuse, small_workspace, small_launch, .edges = small_edges },
     { CPU_NAME, product_refuse, workspace, launch, .edges = edges },
     { .name = SAME_NAME, .refuse = matmul_same_refuse, .launch = matmul_same_launch, .edges = edges, .same = true },
     { 0 },
