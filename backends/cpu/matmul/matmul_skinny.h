@@ -16,8 +16,10 @@
 enum { FEW = 32, FEW_ACROSS = 8, FEW_TILES = 5, FEW_MOST = 64 };
 
 /* Sums of a task at most; lanes of Y in a task at least, and where they are tiles; units of k at a time, so that Y's
- * pages stay in the TLB; columns of a block of dot products. */
+ * pages stay in the TLB; columns of a block of dot products; lanes of X that are multiplied at once where Y's lanes are
+ * consecutive, and vectors of Y then. */
 enum { SUMS = 4096, LEAST = 128, LEAST_TILES = 32, DEPTH = 16, DOTS_WIDE = VB == 64 ? 6 : 3, SKINNY_NOTE = 64 };
+enum { ACROSS_HIGH = 8, ACROSS_WIDE = VB == 64 ? 3 : 1 };
 
 typedef struct skinny {
     product p;
@@ -25,6 +27,7 @@ typedef struct skinny {
     int64_t few, many;
     int64_t units, x_bytes; /* of X, unpacked, and of a note */
     int64_t x_row;          /* bytes from lane to lane of X, where these lie one after the other */
+    int64_t x_few;          /* lanes of X but for tiles, with those that are multiplied in vain */
     int64_t strip, strips;  /* lanes of Y in a task; tasks */
     bool swapped;           /* X is b */
     bool tiles;             /* Y's lanes are rows of tiles as they lie in memory */
@@ -49,6 +52,12 @@ static inline bool skinny_whole(const skinny *s) {
     return type == TRINE_F32 || type == TRINE_F64 || (HAVE_DOTS && type == TRINE_BF16 && s->p.k % 2 == 0);
 }
 
+/* Whether Y's lanes are consecutive and all of X is multiplied at once: with narrow types a line of the cache would be
+ * read too often where a vector is short. */
+static inline bool skinny_high(const skinny *s) {
+    return s->y.across && s->few > 4 && s->few <= ACROSS_HIGH && (ACROSS_WIDE > 1 || unit_element(s->y.dtype) >= 4);
+}
+
 static inline skinny skinny_of(const trine_call *call) {
     skinny s = { .p = product_of(call) };
     const product *p = &s.p;
@@ -60,13 +69,14 @@ static inline skinny skinny_of(const trine_call *call) {
     /* lanes that lie a power of two apart share a set of the cache */
     s.x_row = s.units * unit_bytes(p->kind) + 64;
     const int64_t wide = tile_columns(p->kind), panels = (s.few + wide - 1) / wide;
-    s.x_bytes = s.tiles ? panels * panel_bytes(s.units, (int)wide, p->kind) : s.few * s.x_row;
+    s.x_few = skinny_high(&s) ? ACROSS_HIGH : s.few % 4 == 3 ? s.few + 1 : s.few;
+    s.x_bytes = s.tiles ? panels * panel_bytes(s.units, (int)wide, p->kind) : s.x_few * s.x_row;
     s.x_bytes = cpu_round_up(s.x_bytes + SKINNY_NOTE, 256);
     const int64_t least = s.tiles ? LEAST_TILES : LEAST;
     s.team = product_team(call, p, p->g * ((s.many + least - 1) / least));
-    const int64_t few = s.few < 1          ? 1
-                        : s.few < FEW_MOST ? s.few
-                                           : FEW_MOST,
+    const int64_t few = s.x_few < 1          ? 1
+                        : s.x_few < FEW_MOST ? s.x_few
+                                             : FEW_MOST,
                   share = (s.many * p->g + s.team - 1) / s.team, most = SUMS / few / VL * VL;
     s.strip = cpu_round_up(share < least ? least : share, VL);
     if (s.strip > most) s.strip = most > VL ? most : VL;
@@ -90,7 +100,7 @@ INLINE void x_unpack(char *to, const skinny *s, int64_t batch, trine_dtype dtype
             unit_store(unpacked, unit_along(line, kind, dtype) ^ viset(unit_unsigned(kind) ? (int)0x80808080 : 0));
             if (s->y.across)
                 for (int e = 0; e < side; e++)
-                    memcpy(to + ((u + e) * s->few + i) * bytes, unpacked + e * bytes, (size_t)bytes);
+                    memcpy(to + ((u + e) * s->x_few + i) * bytes, unpacked + e * bytes, (size_t)bytes);
             else
                 memcpy(to + i * s->x_row + u * bytes, unpacked, VB);
         }
@@ -168,13 +178,13 @@ INLINE void strip_dots(char *sums, const char *x, const skinny *s, const char *y
                        unit_kind kind) {
     const int bytes = unit_bytes(kind);
     const int64_t row = s->x_row, line = s->strip * bytes;
-    int64_t i = s->few / 4 * 4;
+    int64_t i = s->x_few / 4 * 4;
     for (int64_t j = 0; j < lanes; j += DOTS_WIDE)
         for (int64_t f = 0; f < i; f += 4)
             dots(sums + f * line, x + f * row, s, y, j, lanes, 4, DOTS_WIDE, dtype, kind);
-    for (; s->few - i >= 2; i += 2)
+    for (; s->x_few - i >= 2; i += 2)
         for (int64_t j = 0; j < lanes; j += 5) dots(sums + i * line, x + i * row, s, y, j, lanes, 2, 5, dtype, kind);
-    for (; s->few - i >= 1; i += 1)
+    for (; s->x_few - i >= 1; i += 1)
         for (int64_t j = 0; j < lanes; j += 8) dots(sums + i * line, x + i * row, s, y, j, lanes, 1, 8, dtype, kind);
 }
 
@@ -262,20 +272,26 @@ INLINE int64_t vector_at(int64_t v, int64_t lanes, int side) {
     return (v + 1) * side <= lanes ? v * side : lanes - side;
 }
 
+/* Bytes of a row from which on the rows that follow are asked for, not what follows in the row. */
+enum { LINE_LEAST = 32 };
+
 /* Units [u, u + units) of `rows` lanes of X times `vectors` vectors of Y's lanes from vector v on;
  * sums of vector v are at v in any case. */
 INLINE void across(char *sums, const char *x, const skinny *s, const char *y, int64_t v, int64_t lanes, int64_t u,
                    int64_t units, int rows, int vectors, trine_dtype dtype, unit_kind kind) {
     const int bytes = unit_bytes(kind), side = unit_lanes(kind), step = unit_depth(kind);
-    const int64_t size = unit_element(dtype), along = s->y.along, line = s->strip * bytes;
+    const int64_t size = unit_element(dtype), along = s->y.along, line = s->strip * bytes, few = s->x_few,
+                  size_all = (int64_t)vectors * side * size;
+    const int64_t next =
+        rows > 2 && size_all >= LINE_LEAST && s->p.k > (u + 2 * DEPTH) * step ? DEPTH * step * along : size_all;
     const int64_t last = (lanes + side - 1) / side - 1;
     int64_t at[8];
-    sum t[4][8], offset[8];
+    sum t[ACROSS_HIGH][8], offset[8];
 #pragma GCC unroll 8
     for (int j = 0; j < vectors; j++) {
         at[j] = vector_at(v + j < last ? v + j : last, lanes, side) * size;
         offset[j] = (sum){ 0 };
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int i = 0; i < rows; i++) {
             t[i][j] = (sum){ 0 };
             if (u > 0 && v + j <= last) t[i][j] = sum_add(t[i][j], unit_load(sums + i * line + (v + j) * VB), kind);
@@ -288,7 +304,7 @@ INLINE void across(char *sums, const char *x, const skinny *s, const char *y, in
 #pragma GCC unroll 8
         for (int j = 0; j < vectors; j++) {
             vi b;
-            __builtin_prefetch(row + at[j] + vectors * side * size);
+            __builtin_prefetch(row + at[j] + next);
             if (whole) {
                 b = unit_across(row + at[j], along, kind, dtype);
             } else {
@@ -297,15 +313,15 @@ INLINE void across(char *sums, const char *x, const skinny *s, const char *y, in
                     memcpy(part + q * side * size, row + at[j] + q * along, (size_t)(side * size));
                 b = unit_across(part, side * size, kind, dtype);
             }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
             for (int i = 0; i < rows; i++)
-                t[i][j] = sum_mac(t[i][j], unit_broadcast(x + (e * s->few + i) * bytes, kind), b, kind);
+                t[i][j] = sum_mac(t[i][j], unit_broadcast(x + (e * few + i) * bytes, kind), b, kind);
             if (unit_unsigned(kind)) offset[j] = sum_mac(offset[j], viset((int)0x80808080), b, kind);
         }
     }
 #pragma GCC unroll 8
     for (int j = 0; j < vectors; j++)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int i = 0; i < rows; i++) {
             if (v + j > last) break;
             if (kind == UNIT_I8) t[i][j].i -= offset[j].i;
@@ -320,13 +336,16 @@ INLINE void strip_across(char *sums, const char *x, const skinny *s, const char 
     for (int64_t u = 0; u < all || u == 0; u += DEPTH) {
         const int64_t units = all - u < DEPTH ? all - u : DEPTH;
         int64_t i = 0;
-        for (; s->few - i >= 4; i += 4)
+        if (skinny_high(s) && (ACROSS_WIDE > 1 || unit_element(dtype) >= 4))
+            for (int64_t v = 0; v < vectors; v += ACROSS_WIDE, i = ACROSS_HIGH)
+                across(sums, x, s, y, v, lanes, u, units, ACROSS_HIGH, ACROSS_WIDE, dtype, kind);
+        for (; s->x_few - i >= 4; i += 4)
             for (int64_t v = 0; v < vectors; v += 3)
                 across(sums + i * line, x + i * bytes, s, y, v, lanes, u, units, 4, 3, dtype, kind);
-        for (; s->few - i >= 2; i += 2)
+        for (; s->x_few - i >= 2; i += 2)
             for (int64_t v = 0; v < vectors; v += 5)
                 across(sums + i * line, x + i * bytes, s, y, v, lanes, u, units, 2, 5, dtype, kind);
-        for (; s->few - i >= 1; i += 1)
+        for (; s->x_few - i >= 1; i += 1)
             for (int64_t v = 0; v < vectors; v += 8)
                 across(sums + i * line, x + i * bytes, s, y, v, lanes, u, units, 1, 8, dtype, kind);
     }
