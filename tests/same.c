@@ -37,7 +37,8 @@ static const char *const cases[] = {
     "topk T=bf16 r=3 n=300 k=7",
 };
 
-/* Of rows that some numbers of threads share, or the pieces of their blocks; and of products' sums. */
+/* Of rows that some numbers of threads share, or the pieces of their blocks, or the keys of a sequence; and of products'
+ * sums. */
 static const char *const shared[] = {
     "softmax T=f32 s=3 n=150000 scale=0.3",
     "softmax T=bf16 s=5 n=300001",
@@ -77,6 +78,9 @@ static const char *const shared[] = {
     "matmul T=f16 m=41 n=129 k=9000",
     "matmul T=bf16 m=65 n=70 k=5000",
     "matmul T=f32 m=200 n=350 k=700 +c beta=1",
+    "attention T=f32 sq=1 sk=5000 h=8 hk=2 d=64 +lse",
+    "attention T=bf16 sq=3 sk=3000 h=6 hk=6 d=96 causal=1",
+    "attention_decode T=bf16 C=bf16 B=f32 b=2 sq=1 h=8 hk=4 d=64 dv=64 pages=200 page=16 maxpages=90 +v_cache +lse",
 };
 enum { CASES = sizeof cases / sizeof cases[0], SHARED = sizeof shared / sizeof shared[0] };
 
@@ -86,9 +90,14 @@ static double uniform(void) {
     return (double)(state >> 11) * 0x1p-53;
 }
 
-/* Numbers of many sizes, now and then a zero. */
+/* Numbers of many sizes, now and then a zero. Of integers few are lengths, beyond the most that there may be, and many
+ * are the numbers of pages. */
 static void fill(char *data, trine_dtype dtype, int64_t count) {
     for (int64_t i = 0; i < count; i++) {
+        if (dtype == TRINE_I32) {
+            ((int32_t *)data)[i] = count < 8 ? 1 << 20 : (int32_t)i;
+            continue;
+        }
         const double size = exp(2 * uniform()), sign = uniform() < 0.5 ? -1 : 1;
         trine_store(data, dtype, i, uniform() < 0.02 ? 0 : sign * size * uniform());
     }

@@ -7,6 +7,7 @@
  * that is the kernel "split". Neither depends on the number of threads. */
 #include "attention_dots_rows.h"
 #include "attention_same.h"
+#include "attention_stream_rows.h"
 
 enum { BK = 128, LDS = BK + 16, CHUNK = 1024 };
 enum { GROUP = 24 }; /* rows whose scores are at hand at a time, 14 KB of the first-level cache; a multiple of MR */
@@ -535,7 +536,8 @@ static void edges(const trine_call *call, trine_kernel_edges *edges) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) attention_row_edge(call, edges, rows[i]);
 }
 
-CPU_KERNELS(attention) = { { CPU_VARIANT("split"), split_refuse, split_workspace, split_launch, .edges = split_edges },
+CPU_KERNELS(attention) = { { CPU_VARIANT("few"), rows_refuse, rows_workspace, rows_launch, .edges = rows_edges },
+                           { CPU_VARIANT("split"), split_refuse, split_workspace, split_launch, .edges = split_edges },
                            { CPU_NAME, NULL, workspace, launch, .edges = edges },
                            { .name = SAME_NAME,
                              .refuse = attention_same_refuse,
