@@ -197,11 +197,29 @@ INLINE void dots_product(float *c, int64_t ldc, const char *a, int64_t pitch, co
     __asm__ volatile("" ::: "memory");
 }
 #else
+/* 8 rows and 2 vectors of columns, by instructions for pairs of both. */
+INLINE void dots_product_pairs(float *c, int64_t ldc, const char *a, int64_t pitch, const char *b, int64_t units,
+                               bool accumulate) {
+    enum { VECTORS_OF_B = 2 };
+    sum s[PAIR_ROWS][PAIR_COLUMNS];
+    pairs_multiply(s, (unit_grid){ a, pitch, 4 }, (unit_grid){ b, 4, LINE }, units, PAIR_ROWS, VECTORS_OF_B, UNIT_BF16);
+#pragma GCC unroll 8
+    for (int i = 0; i < 2 * PAIR_ROWS; i++)
+#pragma GCC unroll 2
+        for (int j = 0; j < VECTORS_OF_B; j++) {
+            const vf x = (vf)pairs_vector(s, i, j, UNIT_BF16);
+            put(c + i * ldc + j * VL, accumulate ? get(c + i * ldc + j * VL) + x : x);
+        }
+}
 INLINE void dots_product(float *c, int64_t ldc, const char *a, int64_t pitch, const char *b, int64_t units,
                          bool accumulate) {
     enum { HIGH = 8, WIDE = SIDE / VL < 2 ? 1 : 2 };
     for (int r = 0; r < SIDE; r += HIGH)
         for (int j = 0; j < SIDE; j += WIDE * VL) {
+            if (HAVE_PAIRS) {
+                dots_product_pairs(c + r * ldc + j, ldc, a + r * pitch, pitch, b + j * 4, units, accumulate);
+                continue;
+            }
             sum s[HIGH][WIDE];
             float *to = c + r * ldc + j;
             const char *left = a + r * pitch, *right = b + j * 4;

@@ -6,7 +6,7 @@
 #ifndef TRINE_CPU_MATMUL_TILE_H
 #define TRINE_CPU_MATMUL_TILE_H
 
-#include "matmul_unit.h"
+#include "matmul_pairs.h"
 
 /* Sums in registers: rows x vectors, and room for b, a broadcast, a product. WIDE_TILES: fewer loads, with AVX-512. */
 #if VB == 64 && !defined(WIDE_TILES)
@@ -216,11 +216,21 @@ INLINE void tile_multiply_amx(char *tile, const char *a, const char *b, int64_t 
 }
 #endif
 
-/* Lanes of an operand: unit u of lane i is at data + i * lane + u * along; if it is b, its lanes are side by side. */
-typedef struct unit_grid {
-    const char *data;
-    int64_t lane, along;
-} unit_grid;
+/* tile = [tile +] a b, by pairs of rows and columns. */
+INLINE void tile_multiply_pairs(char *tile, unit_grid a, unit_grid b, int64_t units, bool accumulate, unit_kind kind) {
+    sum s[PAIR_ROWS][PAIR_COLUMNS];
+    pairs_multiply(s, a, b, units, ROWS / 2, VECTORS, kind);
+#pragma GCC unroll 16
+    for (int i = 0; i < ROWS; i++)
+#pragma GCC unroll 4
+        for (int j = 0; j < VECTORS; j++) {
+            char *at = tile + (i * VECTORS + j) * VB;
+            const vi x = pairs_vector(s, i, j, kind);
+            sum whole = { .i = (vu)x };
+            if (kind == UNIT_BF16) whole.f = (vf)x;
+            unit_store(at, accumulate ? sum_vector(sum_add(whole, unit_load(at), kind), kind) : x);
+        }
+}
 
 /* Floats that the sums of a tile are, times a factor, in rows `row` bytes apart; NULL: they are sums of the tile. */
 typedef struct tile_target {
@@ -232,6 +242,10 @@ typedef struct tile_target {
 /* tile = [tile +] a b, of operands packed or as they lie in memory; of UNIT_F32 it may go where `to` says instead. */
 INLINE void tile_multiply_into(char *tile, tile_target to, unit_grid a, unit_grid b, int64_t units, bool accumulate,
                                unit_kind kind) {
+    if (HAVE_PAIRS && pairs_fit(a, kind)) {
+        tile_multiply_pairs(tile, a, b, units, accumulate, kind);
+        return;
+    }
     enum { GROUP = 3, GROUPS = (ROWS + GROUP - 1) / GROUP };
     const char *from[GROUPS];
     sum s[ROWS][VECTORS];

@@ -27,6 +27,11 @@ enum { HAVE_DOTS = 1, HAVE_TILES = 0 };
 enum { HAVE_DOTS = 0, HAVE_TILES = 0 };
 #endif
 enum { UNIT_INTEGER = HAVE_DOTS ? UNIT_I8 : UNIT_I16 };
+#if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC) && defined(__ARM_FEATURE_MATMUL_INT8)
+#define HAVE_PAIRS 1 /* bfmmla and smmla */
+#else
+#define HAVE_PAIRS 0
+#endif
 
 typedef double vd __attribute__((vector_size(VB)));
 typedef int64_t vl __attribute__((vector_size(VB)));
@@ -115,6 +120,15 @@ INLINE sum sum_mac(sum s, vi a, vi b, unit_kind kind) {
     return (sum){ .i = s.i + (vu)low + (vu)high };
 #endif
 }
+
+#if HAVE_PAIRS
+/* sum + a b^T of 2 x 2: each operand holds two units of one lane and then two of another. Of bf16 it is what two dots
+ * one after the other give. */
+INLINE sum sum_mac_pairs(sum s, vi a, vi b, unit_kind kind) {
+    if (kind == UNIT_BF16) return (sum){ .f = (vf)vbfmmlaq_f32((float32x4_t)s.f, (bfloat16x8_t)a, (bfloat16x8_t)b) };
+    return (sum){ .i = (vu)vmmlaq_s32((int32x4_t)s.i, (int8x16_t)a, (int8x16_t)b) };
+}
+#endif
 
 /* In each pair of bytes u0 s0 + u1 s1 as int16, of bytes without a sign, below 128, and with one. */
 INLINE vs unit_byte_pairs(vi u, vi s) {
