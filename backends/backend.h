@@ -31,6 +31,9 @@ typedef struct trine_call {
     trine_tensor tensor[TRINE_MAX_TENSORS];
     _Alignas(16) unsigned char storage[TRINE_MAX_ARGS]; /* where args is */
     const trine_queue *owner;                           /* for dispatch */
+    /* Of an op of a group: the backend's own. Tensors are this rank's, without the dimension `ranks`. Such a call is
+     * launched even if it is empty, since others wait for it */
+    void *comm;
 } trine_call;
 
 /* A tensor by its place in the specification; NULL if it is absent. */
@@ -113,6 +116,16 @@ typedef struct trine_launch {
     size_t params_size;
 } trine_launch;
 
+/* What a rank makes its part of a group from, and the bytes that its backend tells the others of it. */
+typedef struct trine_comm_setup {
+    const trine_host *host;
+    int rank, ranks;
+    size_t staging; /* bytes; the same for all ranks */
+    double timeout; /* seconds that a rank waits for another */
+} trine_comm_setup;
+
+enum { TRINE_COMM_BLOB = 256 };
+
 /* What dispatch offers a module, so that it has no undefined symbol of libtrine. */
 struct trine_host {
     size_t struct_size;
@@ -186,6 +199,19 @@ struct trine_backend {
     /* The units that a queue's work runs on. NULL: the devices cannot be parted, and sm_count of trine_queue_options is
      * refused; otherwise queue_open sees to it. */
     int (*queue_units)(const trine_device *device, void *queue);
+    /* Groups of ranks; all NULL: the backend has none, and its kernels of their ops get calls of all ranks, whose
+     * tensors have the dimension `ranks`. comm_make makes this rank's part, and writes to `blob` what the
+     * others need to find it; comm_join finds the others' by what all wrote, in the order of ranks; comm_joined follows
+     * when all have. comm_close undoes any of these, and waits for nobody. comm_abort, from any thread, makes all
+     * calls of the group fail. comm_refuse takes the place of a call of this rank that was not launched: those of the
+     * others then return TRINE_ERR_COMM with `message`, and the group goes on. */
+    trine_status (*comm_make)(const trine_device *device, void *queue, const trine_comm_setup *setup, void *blob,
+                              void **comm_out);
+    trine_status (*comm_join)(void *comm, const void *blobs);
+    void (*comm_joined)(void *comm);
+    void (*comm_close)(void *comm);
+    void (*comm_abort)(void *comm);
+    void (*comm_refuse)(void *comm, int op, const char *message);
 };
 
 /* Kernels that a module adds to the devices of another backend. */

@@ -18,6 +18,8 @@ ENUMERATOR = re.compile(rf"(\w+) = (\w+),?[ \t]*(?:{COMMENT})?", re.S)
 VARIABLE = re.compile(r"([\w ]+?[ *]+(?:const \*)?)(\w+)(?:\[(\w+)\])?$")
 MEMBER = re.compile(rf"(?:{COMMENT}\s*)?([\w ]+?[ *]+)(\w+)(?:\[(\w+)\])?;[ \t]*(?:{COMMENT})?", re.S)
 
+FUNCTION = re.compile(r"([\w ]+?[ *]+)\(\*(\w+)\)\(([^)]*)\);")  # a member that points to one
+
 
 class Constant(Record):
     """A macro or an enumerator: name, value as C has it, doc."""
@@ -74,8 +76,12 @@ def read(paths):
             elif name.endswith("_args") or re.search(r"_args \*args$", group["parameters"] or ""):
                 continue  # an op's: the specification has it
             elif group["struct"]:
-                members = [variable(t, n, length, before or after)
-                           for before, t, n, length, after in MEMBER.findall(group["members"])]
+                pointed = {n: (variable(returns, "", None).c_type, parameters_of(parameters))
+                           for returns, n, parameters in FUNCTION.findall(group["members"])}
+                members = [variable(t, n, length, before or after) for before, t, n, length, after in
+                           MEMBER.findall(FUNCTION.sub(r"function \2;", group["members"]))]
+                for m in members:
+                    m.function = pointed.get(m.name)
                 found.structs.append(Declaration(name=name, doc=doc, members=members))
             elif group["opaque"]:
                 found.opaque.append(Declaration(name=name, doc=doc))

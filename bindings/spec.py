@@ -28,7 +28,7 @@ class Tensor(Member):
 
 
 class Param(Member):
-    """A parameter, of kind BOOL, ENUM, I32, I64, U64, F32 or TEXT.
+    """A parameter, of kind BOOL, ENUM, I32, I64, U64, F32, TEXT or COMM.
 
     A member that is left zero stands for `default` where zero_is_fallback. `zero` says how a zero that is meant is
     passed: "0", "-0.0", or None where there is none; a float is then passed as -0.0, which the op refuses."""

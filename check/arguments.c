@@ -197,6 +197,7 @@ static bool spoil_param(bad *b, int index, int *n) {
     case I32:
         if (isfinite(param->min) && param->min > INT32_MIN && (*n)-- == 0) return SET(int32_t, param->min - 1);
         if (isfinite(param->max) && param->max < INT32_MAX && (*n)-- == 0) return SET(int32_t, param->max + 1);
+        if (b->p->plan->below[index] >= 0 && (*n)-- == 0) return SET(int32_t, b->p->call.dim[b->p->plan->below[index]]);
         return false;
     case I64:
         if (isfinite(param->min) && param->min > -0x1p53 && (*n)-- == 0) return SET(int64_t, param->min - 1);

@@ -329,6 +329,7 @@ static void choose_param(problem *p, int index, bool integers) {
         at += length;
         const double value = param->kind == ENUM ? number : trine_strtod(word, NULL);
         if (integers && (value != 0 || signbit(value)) && value != 1) continue;
+        if (p->plan->below[index] >= 0 && value >= (double)p->call.dim[p->plan->below[index]]) continue;
         if (random_chance(&p->random, ++seen)) memcpy(chosen, word, sizeof chosen);
     }
     if (seen > 0) set_param(p, index, chosen);
@@ -339,7 +340,7 @@ static void choose_params(problem *p) {
     p->exact = integers && p->plan->spec->integers_exact;
     for (int i = 0; i < p->plan->params; i++) {
         const trine_spec_param *param = &p->plan->spec->params[i];
-        if (param->kind == TEXT) continue;
+        if (param->kind == TEXT || param->kind == COMM) continue;
         if (!defaults && p->kind != PROBLEM_PLAIN) choose_param(p, i, integers);
         /* A choice that asks for other sizes or types than there are. */
         if (param->kind == ENUM && !requirements_hold(p)) {

@@ -7,6 +7,7 @@
 
 #include <trine/ops.h>
 
+#include "comm.h"
 #include "dispatch.h"
 #include "overlap.h"
 #include "text.h"
@@ -16,7 +17,8 @@ typedef struct checker {
     const trine_plan *plan;
     const char *op;
     trine_call *call;
-    uint32_t unset;                                                     /* parameters that were left zero */
+    uint32_t unset; /* parameters that were left zero */
+    int lead;       /* leading dimensions of the table that a rank's tensors do not have */
     short symbol_from[TRINE_MAX_SYMBOLS], type_from[TRINE_MAX_SYMBOLS]; /* tensor that bound it, -1: none */
     short missing[TRINE_MAX_TENSORS];                                   /* leading dimensions the caller left out */
     /* bytes a tensor covers; equal where it is empty or absent */
@@ -60,9 +62,20 @@ static trine_status copy_args(const trine_spec *spec, const void *args, trine_ca
     return TRINE_OK;
 }
 
+/* A dimension of the table, as the call's tensors count them. */
+static const trine_dim *dim_of(const checker *c, int index, int d) { return &c->plan->tensor[index].dim[d + c->lead]; }
+
+/* The shape that the table asks for, without what a rank's tensors do not have. */
+static const char *wanted_shape(const checker *c, int index) {
+    const char *shape = c->plan->tensor[index].spec->shape;
+    if (c->lead > 0) shape += strcspn(shape, " ");
+    return shape + strspn(shape, " ");
+}
+
 /* Copies the tensor's description to full rank, with missing leading dimensions of 1. */
 static trine_status take_tensor(checker *c, int index) {
     const trine_plan_tensor *want = &c->plan->tensor[index];
+    const int rank = want->rank - c->lead;
     const trine_tensor *have = trine_plan_arg(c->plan, index, c->call->storage);
     trine_tensor *t = &c->call->tensor[index];
     if (have->rank < 0 || have->rank > TRINE_MAX_RANK)
@@ -70,17 +83,17 @@ static trine_status take_tensor(checker *c, int index) {
                     have->rank, TRINE_MAX_RANK);
     if (trine_dtype_size(have->dtype) == 0)
         return FAIL("%s: %s has dtype 0x%04x, which is none", c->op, want->spec->name, (unsigned)have->dtype);
-    int missing = want->rank - have->rank;
+    int missing = rank - have->rank;
     for (int i = 0; i < missing; i++)
-        if (!want->dim[i].optional) missing = -1;
+        if (!dim_of(c, index, i)->optional) missing = -1;
     if (missing < 0)
         return FAIL("%s: %s has rank %d, but its shape is [%s]", c->op, want->spec->name, have->rank,
-                    want->spec->shape);
+                    wanted_shape(c, index));
     c->missing[index] = (short)missing;
     t->data = have->data;
     t->dtype = have->dtype;
-    t->rank = want->rank;
-    for (int i = 0; i < want->rank; i++) {
+    t->rank = rank;
+    for (int i = 0; i < rank; i++) {
         t->shape[i] = i < missing ? 1 : have->shape[i - missing];
         t->stride[i] = i < missing ? 0 : have->stride[i - missing];
         if (t->shape[i] < 0) {
@@ -94,9 +107,11 @@ static trine_status take_tensor(checker *c, int index) {
 
 static trine_status wrong_dim(const checker *c, int index, int d, int64_t expected) {
     const trine_plan_tensor *want = &c->plan->tensor[index];
-    const trine_dim *dim = &want->dim[d];
+    const trine_dim *dim = dim_of(c, index, d);
     char shape[256];
     shape_text(&c->call->tensor[index], c->missing[index], shape, sizeof shape);
+    if (dim->symbol >= 0 && dim->symbol == c->plan->ranks && c->lead > 0)
+        return FAIL("%s: %s has shape %s, but comm has ranks = %" PRId64, c->op, want->spec->name, shape, expected);
     if (dim->symbol >= 0) {
         const int from = c->symbol_from[dim->symbol];
         if (from >= 0 && dim->add == 0)
@@ -104,7 +119,7 @@ static trine_status wrong_dim(const checker *c, int index, int d, int64_t expect
                         c->plan->symbol_name[dim->symbol], expected, c->plan->tensor[from].spec->name);
     }
     return FAIL("%s: %s has shape %s, but [%s] asks for %" PRId64 " at place %d", c->op, want->spec->name, shape,
-                want->spec->shape, expected, d - c->missing[index]);
+                wanted_shape(c, index), expected, d - c->missing[index]);
 }
 
 /* Binds the symbols that appear first here, and compares the rest. */
@@ -112,9 +127,10 @@ static trine_status unify_shape(checker *c, int index) {
     const trine_plan_tensor *want = &c->plan->tensor[index];
     const trine_tensor *t = &c->call->tensor[index];
     int64_t *dim = c->call->dim;
-    for (int i = 0; i < want->rank; i++) {
-        const trine_dim *d = &want->dim[i];
-        if (d->symbol >= 0 && c->symbol_from[d->symbol] < 0) {
+    for (int i = 0; i < t->rank; i++) {
+        const trine_dim *d = dim_of(c, index, i);
+        const bool told = c->lead > 0 && d->symbol == c->plan->ranks; /* by the communicator */
+        if (d->symbol >= 0 && c->symbol_from[d->symbol] < 0 && !told) {
             if (t->shape[i] < d->add) return wrong_dim(c, index, i, d->add);
             dim[d->symbol] = t->shape[i] - d->add;
             c->symbol_from[d->symbol] = (short)index;
@@ -269,7 +285,7 @@ static trine_status check_param(checker *c, int index) {
             return TRINE_OK;
         }
     }
-    if (param->kind == U64) return TRINE_OK;
+    if (param->kind == U64 || param->kind == COMM) return TRINE_OK;
     if (param->kind == TEXT && trine_param_text(param, storage) == NULL)
         return param->min > 0 ? FAIL("%s: %s is NULL", op, param->name) : TRINE_OK;
     const double value = trine_param_get(plan, index, storage), min = plan->min[index], max = plan->max[index];
@@ -278,6 +294,9 @@ static trine_status check_param(checker *c, int index) {
         return TRINE_OK;
     if (value < min) return FAIL("%s: %s is %.9g, but must be at least %.9g", op, param->name, value, min);
     if (value > max) return FAIL("%s: %s is %.9g, but must be at most %.9g", op, param->name, value, max);
+    if (plan->below[index] >= 0 && value >= (double)c->call->dim[plan->below[index]])
+        return FAIL("%s: %s is %.9g, but must be less than %s = %" PRId64, op, param->name, value,
+                    plan->symbol_name[plan->below[index]], c->call->dim[plan->below[index]]);
     if (value != 0 || c->unset >> index & 1) return TRINE_OK;
     if (param->unset != NULL) return FAIL("%s: %s is 0: leave it out for %s", op, param->name, param->unset);
     if (param->fallback != 0) trine_param_set(plan, index, storage, 0); /* -0.0 has said what it had to say */
@@ -373,6 +392,19 @@ static trine_status check_memory(checker *c, bool need_data) {
     return TRINE_OK;
 }
 
+/* Of an op of a group: with a communicator the tensors are a rank's, and `ranks` is known; without one they are those
+ * of all ranks. */
+static trine_status take_comm(checker *c) {
+    if (c->plan->comm < 0) return TRINE_OK;
+    const trine_comm *comm = trine_comm_of(c->plan, c->call->storage);
+    if (comm == NULL) return TRINE_OK;
+    if (comm->magic != COMM_MAGIC) return FAIL("%s: comm is not an open communicator", c->op);
+    c->lead = 1;
+    c->call->dim[c->plan->ranks] = comm->ranks;
+    c->call->comm = comm->state;
+    return TRINE_OK;
+}
+
 trine_status trine_check(trine_op op, const void *args, bool need_data, trine_call *call_out) {
     const trine_plan *plan = trine_plan_get(op);
     if (plan == NULL) return FAIL("op %d does not exist", (int)op);
@@ -381,6 +413,7 @@ trine_status trine_check(trine_op op, const void *args, bool need_data, trine_ca
     c.op = plan->spec->name;
     c.call = call_out;
     c.unset = 0;
+    c.lead = 0;
     for (int i = 0; i < plan->symbols; i++) c.symbol_from[i] = -1;
     for (int i = 0; i < plan->types; i++) c.type_from[i] = -1;
     for (int i = 0; i < plan->tensors; i++) c.low[i] = c.high[i] = NULL;
@@ -389,9 +422,11 @@ trine_status trine_check(trine_op op, const void *args, bool need_data, trine_ca
     call_out->present = 0;
     call_out->workspace = NULL;
     call_out->workspace_size = 0;
+    call_out->comm = NULL;
     memset(call_out->dim, 0, sizeof call_out->dim);
     memset(call_out->type, 0, sizeof call_out->type);
     TRY(copy_args(plan->spec, args, call_out));
+    TRY(take_comm(&c));
     TRY(check_tensors(&c));
     TRY(check_types(&c));
     for (int i = 0; i < plan->params; i++) TRY(check_param(&c, i));

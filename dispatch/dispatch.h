@@ -44,6 +44,9 @@ struct trine_library {
 /* What a queue's lists of calls are worked out in. */
 typedef struct trine_list trine_list;
 
+/* The ranks of calls that are of all ranks, and their threads. */
+typedef struct trine_whole trine_whole;
+
 struct trine_queue {
     uint64_t magic; /* QUEUE_MAGIC; anything else is a foreign or closed pointer */
     trine *lib;
@@ -57,10 +60,12 @@ struct trine_queue {
     void *workspace;
     size_t workspace_size;
     bool workspace_borrowed;
-    bool wrapped;     /* the stream is the caller's, who may record it too */
-    bool recording;   /* by trine_graph_begin() */
-    uint64_t part;    /* 0: it has all units of the device; otherwise no other queue's number */
-    trine_list *list; /* NULL: there was none yet */
+    bool wrapped;       /* the stream is the caller's, who may record it too */
+    bool recording;     /* by trine_graph_begin() */
+    uint64_t part;      /* 0: it has all units of the device; otherwise no other queue's number */
+    trine_list *list;   /* NULL: there was none yet */
+    int threads;        /* of the options */
+    trine_whole *whole; /* NULL: there was no such call yet */
 };
 
 #define QUEUE_MAGIC 0x7472696e65717565u

@@ -33,6 +33,7 @@ const char *trine_status_name(trine_status status) {
     case TRINE_ERR_NOT_FOUND: return "TRINE_ERR_NOT_FOUND";
     case TRINE_ERR_IO: return "TRINE_ERR_IO";
     case TRINE_ERR_INTERNAL: return "TRINE_ERR_INTERNAL";
+    case TRINE_ERR_COMM: return "TRINE_ERR_COMM";
     }
     return "unknown status";
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "comm.h"
 #include "float_env.h"
 #include "overlap.h"
 #include "queue.h"
@@ -275,10 +276,22 @@ static trine_status check_list(const trine_queue *queue, trine_op op, const void
     return TRINE_OK;
 }
 
+/* Those of a group, of which other ranks make the same calls. */
+static trine_status in_order(trine_queue *queue, trine_op op, const void *const *args, int64_t count) {
+    for (int64_t i = 0; i < count; i++) {
+        const trine_status status = trine_comm_run(queue, op, args[i]);
+        if (status != TRINE_OK) return of_call(i, status);
+    }
+    return TRINE_OK;
+}
+
 static FLOAT_ENV_INSIDE trine_status run_list(trine_queue *queue, trine_op op, const void *const *args, int64_t count) {
     trine_status status = check_list(queue, op, args, count, "trine_run_list");
     if (status != TRINE_OK || count == 0) return status;
-    if ((status = prepare(queue, op, args, count, true)) != TRINE_OK) return status;
+    const bool grouped = trine_plan_get(op)->comm >= 0 && queue->backend->comm_make != NULL;
+    if ((status = prepare(queue, op, args, count, true)) != TRINE_OK)
+        return grouped ? trine_comm_refuse_list(op, args, count, status) : status;
+    if (grouped) return in_order(queue, op, args, count);
     const trine_list *const list = queue->list;
     if ((status = trine_queue_take_workspace(queue, trine_op_name(op), need(list))) != TRINE_OK) return status;
     for (int64_t at = 0; at < list->ordered && status == TRINE_OK;) {

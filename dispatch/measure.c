@@ -51,6 +51,7 @@ static FLOAT_ENV_INSIDE trine_status tune_call(trine_queue *queue, trine_op op, 
     trine_status status = trine_explain(queue, op, args, &candidates);
     if (status != TRINE_OK || (status = trine_prepare(queue, op, args, true, &call)) != TRINE_OK || call.empty)
         return status;
+    if (call.plan->comm >= 0) return trine_tune_record(queue, &call, "", 0); /* which refuses it */
     if ((status = trine_select(queue, &call, &chosen)) != TRINE_OK) return status;
     char forced[sizeof queue->kernel];
     memcpy(forced, queue->kernel, sizeof forced);

@@ -24,6 +24,9 @@ static trine_status prepare(const trine_call *call, int op, const void *args, bo
     const trine_status status = trine_prepare(&queue, op, args, need_data, inner);
     if (status != TRINE_OK) return status;
     inner->owner = call->owner;
+    if (inner->plan->comm >= 0 && inner->comm == NULL)
+        return trine_fail(TRINE_ERR_INTERNAL, "%s: %s without a communicator", call->plan->spec->name,
+                          inner->plan->spec->name);
     return inner->empty ? TRINE_OK : trine_select(&queue, inner, kernel_out);
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm.h"
 #include "dispatch.h"
 #include "queue.h"
 
@@ -101,6 +102,7 @@ trine_status trine_queue_open(trine *lib, int device, const trine_queue_options 
     queue->backend = lib->device[device].backend;
     queue->device = lib->device[device].device;
     queue->flags = own.flags;
+    queue->threads = own.threads;
     const char *reproducible = trine_env("TRINE_REPRODUCIBLE");
     if (reproducible != NULL && strcmp(reproducible, "1") == 0) queue->flags |= TRINE_QUEUE_REPRODUCIBLE;
     queue->wrapped = own.stream != NULL;
@@ -143,6 +145,7 @@ void trine_queue_close(trine_queue *queue) {
         queue->backend->queue_wait(queue->device, queue->state);
     drop_workspace(queue);
     trine_list_free(queue->list);
+    trine_whole_free(queue->whole);
     queue->backend->queue_close(queue->device, queue->state);
     queue->magic = 0;
     free(queue);

@@ -2,6 +2,7 @@
 /* The public functions that take any op: check, select, reserve, launch. */
 #include <string.h>
 
+#include "comm.h"
 #include "float_env.h"
 #include "queue.h"
 #include "select.h"
@@ -25,7 +26,7 @@ trine_status trine_prepare(trine_queue *queue, trine_op op, const void *args, bo
     call->queue = queue->state;
     call->flags = queue->flags;
     call->owner = queue;
-    return TRINE_OK;
+    return call->plan->comm >= 0 ? trine_comm_check(queue, call) : TRINE_OK;
 }
 
 trine_status trine_queue_take_workspace(trine_queue *queue, const char *op, size_t bytes) {
@@ -49,6 +50,8 @@ static FLOAT_ENV_INSIDE trine_status run(trine_queue *queue, trine_op op, const 
     trine_status status =
         trine_queue_check(queue, op > TRINE_OP_NONE && op < TRINE_OP_COUNT ? trine_specs[op]->name : "trine_run");
     if (status != TRINE_OK) return status;
+    if (op > TRINE_OP_NONE && op < TRINE_OP_COUNT && trine_plan_get(op)->comm >= 0)
+        return trine_comm_run(queue, op, args);
     if ((status = trine_prepare(queue, op, args, true, &call)) != TRINE_OK) return status;
     if (call.empty) return TRINE_OK;
     if ((status = trine_select(queue, &call, &kernel)) != TRINE_OK) return status;

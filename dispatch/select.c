@@ -63,7 +63,8 @@ trine_status trine_select_why(const trine_queue *queue, trine_call *call, const 
                               const char **why_out) {
     const trine_kernel *list = trine_kernels(queue->lib, queue->device_index, call->plan->op);
     *why_out = queue->kernel[0] ? queue->kernel_source : "first that accepts";
-    if (list != NULL && queue->kernel[0] == 0) {
+    /* Ranks of a group must choose alike: by what they share. */
+    if (list != NULL && queue->kernel[0] == 0 && call->plan->comm < 0) {
         const trine_kernel *tuned = named(queue, call, list, trine_tune_find(queue->lib->tune, queue, call));
         const trine_kernel *shipped = tuned == NULL ? shipped_choice(queue, call, list) : NULL;
         if (tuned != NULL || shipped != NULL) {

@@ -35,7 +35,7 @@ void trine_call_text(const trine_call *call, char *text_out, size_t size) {
     for (int i = 0; i < plan->params; i++) {
         const trine_spec_param *param = &plan->spec->params[i];
         const double value = trine_param_get(plan, i, call->args);
-        if (value == param->fallback) continue;
+        if (value == param->fallback || param->kind == COMM) continue;
         if (param->kind == U64)
             text_add(&out, " %s=%llu", param->name,
                      (unsigned long long)*(const uint64_t *)((const char *)call->args + param->offset));

@@ -361,6 +361,10 @@ static trine_status replace_file(const char *path, const char *key, const char *
 }
 
 trine_status trine_tune_record(trine_queue *queue, const trine_call *call, const char *kernel, double seconds) {
+    if (call->plan->comm >= 0)
+        return trine_fail(TRINE_ERR_UNSUPPORTED,
+                          "tuning cache: the ranks of a group choose kernels of %s by what they share",
+                          call->plan->spec->name);
     if (queue->part)
         return trine_fail(TRINE_ERR_UNSUPPORTED,
                           "tuning cache: it is for whole devices, but the queue has a part of %s",

@@ -41,7 +41,7 @@ static uint64_t bits_of(const void *args, const trine_spec_param *param) {
     if (param->kind == F32) {
         const double value = *(const float *)(const void *)at;
         memcpy(&bits, &value, sizeof bits);
-    } else if (param->kind == I64 || param->kind == U64 || param->kind == TEXT) {
+    } else if (param->kind == I64 || param->kind == U64 || param->kind == TEXT || param->kind == COMM) {
         memcpy(&bits, at, sizeof bits);
     } else {
         bits = (uint64_t)(int64_t)*(const int32_t *)(const void *)at;

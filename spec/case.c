@@ -126,6 +126,8 @@ static bool set_param(trine_case *c, int index, const char *value, char *error, 
             return wrong(error, size, "%s=%s: not a finite number", param->name, value);
         /* A zero that is written is meant. */
         *(float *)field = number == 0 && (param->fallback != 0 || param->unset != NULL) ? -0.0f : number;
+    } else if (param->kind == COMM) {
+        return wrong(error, size, "%s=%s: a case is of all ranks", param->name, value);
     } else if (param->kind == TEXT) {
         const char *text = keep_text(value);
         if (text == NULL) return wrong(error, size, "%s: no room for another text", param->name);

@@ -273,6 +273,30 @@ static bool parse_masked(trine_plan *plan) {
     return (plan->masked[0] >= 0 && plan->masked[1] >= 0) || malformed(plan, "unknown symbol", text);
 }
 
+/* The communicator, and that all tensors begin with `ranks` where there is one. */
+static bool parse_comm(trine_plan *plan) {
+    plan->comm = -1;
+    plan->ranks = (short)trine_plan_find_symbol(plan, "ranks");
+    for (int i = 0; i < plan->params; i++)
+        if (plan->spec->params[i].kind == COMM) plan->comm = (short)i;
+    if (plan->comm < 0) return plan->ranks < 0 || malformed(plan, "no communicator beside", "ranks");
+    for (int i = 0; i < plan->tensors; i++) {
+        const trine_plan_tensor *t = &plan->tensor[i];
+        const bool leads = t->rank > 0 && t->dim[0].symbol == plan->ranks && t->dim[0].add == 0 && !t->dim[0].optional;
+        if (plan->ranks < 0 || !leads || t->spec->flags & BROADCAST)
+            return malformed(plan, "a tensor of a group that does not begin with ranks, or may be broadcast",
+                             t->spec->name);
+    }
+    return true;
+}
+
+static bool parse_below(trine_plan *plan, int index) {
+    const char *below = plan->spec->params[index].below;
+    plan->below[index] = below != NULL ? (short)trine_plan_find_symbol(plan, below) : -1;
+    return below == NULL || (plan->below[index] >= 0 && plan->spec->params[index].kind == I32) ||
+           malformed(plan, "unknown symbol, or not I32", below);
+}
+
 static bool parse_plan(trine_plan *plan) {
     const trine_spec *spec = plan->spec;
     if (!number_types(plan)) return false;
@@ -280,6 +304,9 @@ static bool parse_plan(trine_plan *plan) {
         if (!parse_tensor(plan, plan->tensors)) return false;
     for (; plan->params < TRINE_MAX_PARAMS && spec->params[plan->params].name; plan->params++)
         find_limits(plan, plan->params);
+    if (!parse_comm(plan)) return false;
+    for (int i = 0; i < plan->params; i++)
+        if (!parse_below(plan, i)) return false;
     trine_dtype chosen[TRINE_MAX_SYMBOLS] = { TRINE_NONE };
     for (int i = 0; i < TRINE_MAX_TYPES && spec->types[i]; i++)
         if (!expand(plan, spec->types[i], chosen)) return false;
@@ -353,7 +380,8 @@ double trine_param_get(const trine_plan *plan, int index, const void *args) {
     const char *field = (const char *)args + param->offset;
     switch (param->kind) {
     case F32: return *(const float *)field;
-    case TEXT: return trine_param_text(param, args) != NULL;
+    case TEXT:
+    case COMM: return trine_param_text(param, args) != NULL;
     case I64: return (double)*(const int64_t *)field;
     case U64: return (double)*(const uint64_t *)field;
     default: return *(const int32_t *)field;
@@ -365,7 +393,8 @@ void trine_param_set(const trine_plan *plan, int index, void *args, double value
     char *field = (char *)args + param->offset;
     switch (param->kind) {
     case F32: *(float *)field = (float)value; break;
-    case TEXT: *(const char **)(void *)field = NULL; break;
+    case TEXT:
+    case COMM: *(void **)(void *)field = NULL; break;
     case I64: *(int64_t *)field = (int64_t)value; break;
     case U64: *(uint64_t *)field = (uint64_t)value; break;
     default: *(int32_t *)field = (int32_t)value;
@@ -376,7 +405,7 @@ bool trine_param_unset(const trine_plan *plan, int index, const void *args) {
     const trine_spec_param *param = &plan->spec->params[index];
     uint64_t bits = 0;
     memcpy(&bits, (const char *)args + param->offset,
-           param->kind == I64 || param->kind == U64 || param->kind == TEXT ? 8 : 4);
+           param->kind == I64 || param->kind == U64 || param->kind == TEXT || param->kind == COMM ? 8 : 4);
     return bits == 0;
 }
 
@@ -490,6 +519,7 @@ uint64_t trine_op_hash(int op) {
         if (p->unset) hash_text(&hash, p->unset);
         hash_number(&hash, p->min);
         hash_number(&hash, p->max);
+        if (p->below) hash_text(&hash, p->below);
         hash_number(&hash, p->kind);
         hash_number(&hash, p->offset);
     }

@@ -71,8 +71,10 @@ typedef struct trine_plan {
     uint32_t alias[TRINE_MAX_TENSORS];                   /* for each output, the set of tensors it may be */
     double min[TRINE_MAX_PARAMS], max[TRINE_MAX_PARAMS]; /* of the parameters, BOOL and ENUM included */
     trine_expr flops;
-    short independent; /* symbol, or -1 */
-    short masked[2];   /* symbols of rows and columns, or -1 */
+    short independent;             /* symbol, or -1 */
+    short masked[2];               /* symbols of rows and columns, or -1 */
+    short comm, ranks;             /* of an op of a group: the COMM parameter, and the symbol `ranks`; else -1 */
+    short below[TRINE_MAX_PARAMS]; /* the symbol that a parameter must be less than, or -1 */
 } trine_plan;
 
 /* The parsed table of an op; the first call parses them all. NULL and a message in `error_out` (may be NULL) if a table

@@ -58,8 +58,11 @@ typedef struct trine_spec_tensor {
     uint32_t offset; /* in the args structure */
 } trine_spec_tensor;
 
-/* TEXT: a const char *, read during the call alone, in which spaces mean nothing: a case has it without them */
-typedef enum trine_param_kind { BOOL = 1, ENUM, I32, I64, U64, F32, TEXT } trine_param_kind;
+/* TEXT: a const char *, read during the call alone, in which spaces mean nothing: a case has it without them.
+ * COMM: a trine_comm *, what makes an op one of a group. Its table describes the whole group: each tensor's first
+ * dimension is the symbol `ranks`, which no other op has. A rank passes its own tensors, without that dimension; a case
+ * and the reference have those of all ranks, and no communicator */
+typedef enum trine_param_kind { BOOL = 1, ENUM, I32, I64, U64, F32, TEXT, COMM } trine_param_kind;
 
 typedef struct trine_spec_param {
     const char *name;
@@ -69,7 +72,8 @@ typedef struct trine_spec_param {
     double fallback;
     /* what a field left zero stands for where that is no number, "1/sqrt(d)"; -0.0, a zero that is meant, is refused */
     const char *unset;
-    double min, max; /* inclusive; infinite where not given. Floating-point values must be finite in any case */
+    double min, max;   /* inclusive; infinite where not given. Floating-point values must be finite in any case */
+    const char *below; /* I32: a symbol; the value must be less. NULL: none */
     trine_param_kind kind;
     uint32_t offset;
 } trine_spec_param;

@@ -35,6 +35,10 @@ static const char *const cases[] = {
     "cast X=f32 T=bf16 r=3 n=50",
     "gaussian_axpy T=f32 n=100 alpha=0.5 seed=3",
     "topk T=bf16 r=3 n=300 k=7",
+    "all_reduce T=f32 ranks=3 n=300",
+    "all_reduce T=bf16 ranks=8 n=20001",
+    "reduce_scatter T=f16 ranks=4 n=1000 kind=max",
+    "all_to_all T=f32 ranks=3 n=50",
 };
 
 /* Of rows that some numbers of threads share, or the pieces of their blocks, or the keys of a sequence; and of products'

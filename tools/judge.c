@@ -71,6 +71,8 @@ int trine_tool_judge(int argc, char **argv) {
     if (count < 0) return options_status(count);
     if (count == 0 || op == NULL) return usage_error("judge", "a FILE and --op are wanted");
     if ((o.op = find_op("judge", op)) == TRINE_OP_NONE) return 2;
+    if (trine_plan_get(o.op)->comm >= 0)
+        return usage_error("judge", "%s is computed by ranks together, and no kernel of one is judged", op);
     if ((o.entry == NULL) != (o.grid == NULL)) return usage_error("judge", "--entry and --grid go together");
     if (o.entry != NULL && strncmp(o.device, "cpu", 3) == 0)
         return usage_error("judge", "--entry names device code, and --device a CPU");

@@ -53,6 +53,7 @@ static int make_rows(run *r, option_row *rows, char **made) {
     }
     for (int i = 0; i < plan->params; i++) {
         const trine_spec_param *p = &plan->spec->params[i];
+        if (p->kind == COMM) continue; /* a call of the command is of all ranks */
         if (p->kind == BOOL)
             rows[count++] = (option_row)OPTION_MAYBE(p->name, &r->param[i], "0|1", p->doc ? p->doc : "");
         else

@@ -7,7 +7,7 @@
 #include "spec_json.h"
 #include "tool.h"
 
-static const char *const kinds[] = { "?", "BOOL", "ENUM", "I32", "I64", "U64", "F32", "TEXT" };
+static const char *const kinds[] = { "?", "BOOL", "ENUM", "I32", "I64", "U64", "F32", "TEXT", "COMM" };
 
 /* "in, optional, transposable". */
 static const char *flags_text(uint32_t flags, char *out, size_t size) {

@@ -21,6 +21,7 @@ static const struct {
     [U64] = { "U64", "uint64_t", sizeof(uint64_t) },
     [F32] = { "F32", "float", sizeof(float) },
     [TEXT] = { "TEXT", "const char *", sizeof(const char *) },
+    [COMM] = { "COMM", "trine_comm *", sizeof(trine_comm *) },
 };
 
 static const char *upper(const char *text, char *out, size_t size) {
@@ -164,6 +165,7 @@ static void param(const trine_plan *plan, int index) {
     const bool range = plan->max[index] >= plan->min[index];
     number("min", range ? plan->min[index] : -INFINITY);
     number("max", range ? plan->max[index] : INFINITY);
+    member(", ", "below", p->below);
     member(", ", "comment", comment_of(plan, p->name));
     printf(" }");
 }

@@ -78,6 +78,11 @@ static void tune_case(void *context, trine_op op, const char *text) {
     bench_sets sets;
     char error[320];
     bool ok = selection_make(&t->which, &c, op, text, error, sizeof error);
+    if (ok && c.plan->comm >= 0) {
+        t->single++;
+        report(&c, "ranks choose by what they share: nothing to choose");
+        return;
+    }
     const int count = ok ? candidates(t, &c, &e) : 0;
     if (ok && count == 1) {
         t->single++;

@@ -21,7 +21,7 @@ ELEMENTS = {"i8": "std::int8_t", "i16": "std::int16_t", "i32": "std::int32_t", "
 KINDS = {"BOOL": ("bool", " = false", "{}"), "ENUM": ("trine::{}", "{}", "static_cast<std::int32_t>({})"),
          "I32": ("std::int32_t", " = 0", "{}"), "I64": ("std::int64_t", " = 0", "{}"),
          "U64": ("std::uint64_t", " = 0", "{}"), "F32": ("float", " = 0", "{}"),
-         "TEXT": ("const char *", " = nullptr", "{}")}
+         "TEXT": ("const char *", " = nullptr", "{}"), "COMM": ("trine_comm *", " = nullptr", "{}")}
 
 
 def identifier(name):
@@ -130,6 +130,8 @@ def trials(m):
         return [(None, m.offset, "std::int32_t{ 0 }")] + ([("true", m.offset, "std::int32_t{ 1 }")] * (not m.switches))
     if m.kind == "TEXT":
         return [(None, m.offset, "static_cast<const char *>(nullptr)"), ("text", m.offset, "text")]
+    if m.kind == "COMM":
+        return [(None, m.offset, "static_cast<trine_comm *>(nullptr)"), ("comm", m.offset, "comm")]
     c_type = KINDS[m.kind][0]
     tried = [(None, m.offset, f"{c_type}{{ 0 }}"), ("3", m.offset, f"{c_type}{{ 3 }}")]
     tried += [("0.0f", m.offset, "-0.0f")] if m.kind == "F32" and m.zero_is_fallback else []
@@ -160,7 +162,8 @@ template <class C, class T> static bool holds(const C &c, std::size_t offset, co
     for op in spec.ops:
         yield f"static_assert(sizeof({op.args_type}) == {op.args_size});"
         yield from (f"static_assert(offsetof({op.args_type}, {m.name}) == {m.offset});" for m in op.members)
-    yield "\nint main() {\n    static float x[1];\n    static const char *const text = \"text\";"
+    yield "\nint main() {\n    static float x[1];\n    static const char *const text = \"text\";\n"
+    yield "    trine_comm *const comm = reinterpret_cast<trine_comm *>(x);"
     for op in spec.ops:
         yield f"    {{\n        trine::{op.name}_args args;"
         yield f"        bool good = holds(trine::to_c(args), 0, std::size_t{{ {op.args_size} }});"

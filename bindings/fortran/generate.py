@@ -63,7 +63,10 @@ class Fortran:
         if m.name == "struct_size":
             return f"integer(c_size_t) :: struct_size = {size}"
         f_type = "type(c_ptr)" if "*" in m.c_type else self.value(m.c_type)
-        start = {"type(c_ptr)": " = c_null_ptr", "character(kind=c_char)": " = c_null_char"}.get(f_type, " = 0")
+        if getattr(m, "function", None):
+            f_type = "type(c_funptr)"
+        start = {"type(c_ptr)": " = c_null_ptr", "type(c_funptr)": " = c_null_funptr",
+                 "character(kind=c_char)": " = c_null_char"}.get(f_type, " = 0")
         length = getattr(m, "length", None)
         return f"{f_type} :: {m.name}{f'({length})' if length else ''}{'' if f_type[5:-1] in self.structs else start}"
 
@@ -146,6 +149,8 @@ def argument(m):
         return f"logical, intent(in), optional :: {m.name}", present, f"merge(1, 0, {m.name})"
     if m.kind == "TEXT":  # ended by c_null_char
         return f"character(kind=c_char), intent(in), target, optional :: {m.name}(*)", present, f"c_loc({m.name})"
+    if m.kind == "COMM":
+        return f"type(c_ptr), intent(in), optional :: {m.name}", present, m.name
     zero = m.kind == "F32" and m.zero_is_fallback
     passed = f"meant({m.name})" if zero else m.name
     return f"{TYPES[m.c_type]}, intent(in), optional :: {m.name}", present, passed

@@ -58,6 +58,7 @@ class Function:
         self.positional = [t for t in inputs if not t.optional] + [t for t in inputs if t.optional]
         self.keyword = [t for t in op.tensors if not t.is_in] + self.params
         self.open_types = self.find_open_types()
+        self.grouped = any(p.kind == "COMM" for p in op.params)
 
     def required(self, param):
         """Would the value of a parameter left out be refused, whatever tensors are given?"""
@@ -74,6 +75,8 @@ class Function:
 
     def leading(self):
         """The symbol that may be missing, if the first tensor has two dimensions at least that may not."""
+        if self.grouped:
+            return -1  # ranks are not rows
         dims = [d for d in self.op.tensors[0].dims if not d["optional"]]
         symbol = dims[0]["symbol"] if len(dims) > 1 and dims[0]["add"] == 0 else None
         return self.op.symbols.index(symbol) if symbol is not None else -1
@@ -108,7 +111,7 @@ class Function:
     def default(self, field):
         if field in self.op.tensors:
             return "None"
-        if field.switch or field.unset or field.kind == "TEXT":
+        if field.switch or field.unset or field.kind in ("TEXT", "COMM"):
             return "None"
         if field.kind == "ENUM":
             return repr(field.names[int(field.fallback)])
@@ -146,8 +149,9 @@ class Function:
             return "Array | bool | None"
         if field.kind == "ENUM":
             return f"Literal[{', '.join(map(repr, field.names))}]"
-        base = {"BOOL": "bool", "F32": "float", "TEXT": "str"}.get(field.kind, "int")
-        none = field.switch or field.unset or (field.kind == "TEXT" and not self.required(field))
+        base = {"BOOL": "bool", "F32": "float", "TEXT": "str", "COMM": "Comm"}.get(field.kind, "int")
+        none = field.switch or field.unset or field.kind == "COMM"
+        none = none or (field.kind == "TEXT" and not self.required(field))
         return base + (" | None" if none else "")
 
     def returned(self):
@@ -177,15 +181,16 @@ class Function:
 
     # --------------------------------------------------------------------------------------------------------------- C
 
-    def c_tensor(self, tensor):
+    def c_tensor(self, tensor, left_out=0):
         op = self.op
         flags = sum(FLAGS.get(f, 0) for f in tensor.flags)
         variable = op.type_variables.index(tensor.type) if tensor.type_is_variable else -1
         dtype = "TRINE_NONE" if tensor.type_is_variable else f"TRINE_{tensor.type.upper()}"
         dims = ", ".join(f"{{ -1, {d['text']}, 0 }}" if d["symbol"] is None else
                          f"{{ {op.symbols.index(d['symbol'])}, {d['add']}, {int(d['optional'])} }}"
-                         for d in tensor.dims)
-        return (f'    {{ "{tensor.name}", {tensor.offset}, {flags}, {len(tensor.dims)}, {variable}, {dtype}, '
+                         for d in tensor.dims[left_out:])
+        rank = len(tensor.dims) - left_out
+        return (f'    {{ "{tensor.name}", {tensor.offset}, {flags}, {rank}, {variable}, {dtype}, '
                 f"{{ {dims} }} }},")
 
     def c_param(self, param):
@@ -215,11 +220,20 @@ class Function:
         out.append(f"static const trine_dtype {name}_types[] = {{ {types}TRINE_NONE }};")
         places = [op.tensors.index(t) for t in self.positional]
         like = ", ".join(f"{{ {a}, {b} }}" for a, b in self.like())
-        out += [f"static const table {name}_table = {{",
-                f'    "{name}", {op.constant}, {op.args_size}, {len(op.tensors)}, {len(self.params)}, '
-                f"{len(op.symbols)}, {len(op.type_variables)}, {len(places)}, {self.leading()},",
-                f"    {{ {', '.join(map(str, places))} }}, {{ {like} }}, {name}_tensors, "
-                f"{f'{name}_params' if self.params else 'NULL'}, {name}_symbols, {name}_types, "]
+
+        def tabled(title, tensors, own):
+            return [f"static const table {title} = {{",
+                    f'    "{name}", {op.constant}, {op.args_size}, {len(op.tensors)}, {len(self.params)}, '
+                    f"{len(op.symbols)}, {len(op.type_variables)}, {len(places)}, {self.leading()},",
+                    f"    {{ {', '.join(map(str, places))} }}, {{ {like} }}, {tensors}, "
+                    f"{f'{name}_params' if self.params else 'NULL'}, {name}_symbols, {name}_types, {own}, "]
+
+        if self.grouped:
+            out += [f"static const table_tensor {name}_own_tensors[] = {{"]
+            out += [self.c_tensor(t, 1) for t in op.tensors] + ["};"]
+            out += tabled(f"{name}_own", f"{name}_own_tensors", "NULL")
+            out[-1] += "0 };"
+        out += tabled(f"{name}_table", f"{name}_tensors", f"&{name}_own" if self.grouped else "NULL")
         out[-1] += f"{zlib.crc32(chr(10).join(out).encode()):#x} }};"
         out += [f"CALL({name})", ""]
         return "\n".join(out)
@@ -252,6 +266,17 @@ class ArgumentError(Error, ValueError): ...
 class UnsupportedError(Error, NotImplementedError): ...
 class OutOfMemoryError(Error, MemoryError): ...
 class DeviceError(Error): ...
+class CommError(Error): ...
+
+class Comm:
+    rank: int
+    ranks: int
+    def __new__(cls, rank: int, ranks: int, by: Any, *, device: str = "cpu", timeout: float = 0,
+                staging_bytes: int = 0) -> Comm: ...
+    def close(self) -> None: ...
+    def abort(self) -> None: ...
+    def __enter__(self) -> Comm: ...
+    def __exit__(self, *unused: Any) -> None: ...
 
 __version__: str
 
@@ -285,7 +310,7 @@ def row(f):
     params = [{"name": p.name, "kind": p.kind, "required": f.required(p),
                "default": None if f.default(p) == "None" else p.names[int(p.fallback)] if p.kind == "ENUM" else
                bool(p.fallback) if p.kind == "BOOL" else p.fallback if p.kind == "F32" else int(p.fallback)}
-              for p in f.params]
+              for p in f.params if p.kind != "COMM"]
     like = {s: [op.symbols[i] for i in from_ if i >= 0] for s, from_ in zip(op.symbols, f.like()) if from_[0] >= 0}
     # A count of blocks, of which each has as many as follows from both; and what ids or slots are places in.
     tied = {of for text in op.require for of in re.findall(r"^\w+ <= max\((\w+), 1\)$", text)}

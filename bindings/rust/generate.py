@@ -96,6 +96,10 @@ def structure(name, about, members):
 
 
 def field(m):
+    if m.function:
+        returns, parameters = m.function
+        types = ", ".join(rust_type(p.c_type) for p in parameters)
+        return m.name, f"Option<unsafe extern \"C\" fn({types}) -> {rust_type(returns)}>", m.doc
     return m.name, f"[{rust_type(m.c_type)}; {m.length}]" if m.length else rust_type(m.c_type), m.doc
 
 

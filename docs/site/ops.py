@@ -68,8 +68,12 @@ def values_of(param):
         return "0 or 1"
     if param.kind == "TEXT":
         return "a text"
+    if param.kind == "COMM":
+        return "a communicator; none: a call of all ranks"
     low = f"{param.min:.9g}" if param.min is not None and param.min > -LARGEST else ""
     high = f"{param.max:.9g}" if param.max is not None and param.max < LARGEST else ""
+    if param.below:
+        return f"{low or 'any'} to below {quoted(param.below)}"
     return f"{low} to {high}" if low and high else low and f"at least {low}" or high and f"at most {high}"
 
 

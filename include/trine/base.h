@@ -29,7 +29,8 @@ typedef enum trine_status {
     TRINE_ERR_DEVICE = 5,      /* the device or its driver reported an error; the message holds the driver's words */
     TRINE_ERR_NOT_FOUND = 6,   /* no such device, op, kernel or file */
     TRINE_ERR_IO = 7,          /* a file could not be read or written */
-    TRINE_ERR_INTERNAL = 8     /* a defect of trine */
+    TRINE_ERR_INTERNAL = 8,    /* a defect of trine */
+    TRINE_ERR_COMM = 9         /* another rank of a group is missing, has ended, or does something else */
 } trine_status;
 
 /* The name of a status, as in "TRINE_ERR_ARGUMENT". Never NULL. */
@@ -102,6 +103,9 @@ typedef struct trine_library trine_library;
 typedef trine_library trine;
 #endif
 typedef struct trine_queue trine_queue;
+
+/* A rank's part in a group: group.h opens it. */
+typedef struct trine_comm trine_comm;
 
 #ifdef __cplusplus
 }

@@ -10,6 +10,7 @@
 #include <trine/attention_blocks.h>
 #include <trine/bias.h>
 #include <trine/chain.h>
+#include <trine/comm.h>
 #include <trine/conv.h>
 #include <trine/dynamic.h>
 #include <trine/elementwise.h>

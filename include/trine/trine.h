@@ -28,6 +28,7 @@
 
 #include <trine/arena.h>
 #include <trine/base.h>
+#include <trine/group.h>
 #include <trine/library.h>
 #include <trine/ops.h>
 

@@ -19,6 +19,7 @@
 #endif
 
 #include "cpu.h"
+#include "group.h"
 #include "nodes.h"
 
 /* A level of instructions; each contains those before it. */
@@ -253,6 +254,12 @@ static void make_state(cpu_state *state, int level, const trine_host *host) {
         .memory_read = memory_read,
         .memory_copy = memory_copy,
         .launch_list = trine_cpu_launch_list,
+        .comm_make = trine_cpu_group_make,
+        .comm_join = trine_cpu_group_join,
+        .comm_joined = trine_cpu_group_joined,
+        .comm_close = trine_cpu_group_close,
+        .comm_abort = trine_cpu_group_abort,
+        .comm_refuse = trine_cpu_group_refuse,
     };
 }
 

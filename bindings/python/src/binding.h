@@ -62,6 +62,7 @@ typedef enum param_kind {
     KIND_U64,
     KIND_F32,
     KIND_TEXT,
+    KIND_COMM,
     KIND_SIZE
 } param_kind;
 
@@ -88,6 +89,7 @@ typedef struct table {
     const table_param *param;
     const char *const *symbol;
     const trine_dtype *types; /* rows of `variables` types; ended by TRINE_NONE */
+    const struct table *own;  /* of an op of a group: what a rank's call with a communicator has; else NULL */
     uint32_t stamp;           /* of what stands above */
 } table;
 
@@ -163,6 +165,9 @@ typedef struct lane {
 /* trine's number of a device of DLPack, on which `name` is; -1: there is none. */
 int device_number(int32_t device_type, int32_t device_id, const char *op, const char *name, failure *why);
 
+/* And of a device by its name, "cuda:0". */
+int device_named(const char *name, failure *why);
+
 /* A queue on the stream that no other call uses, until it is given back. NULL: there is none. */
 lane *lane_take(int device, void *stream, failure *why);
 void lane_give(lane *l);
@@ -182,6 +187,17 @@ PyObject *py_set_threads(PyObject *self, PyObject *count);
 int queues_init(PyObject *module);
 
 PyObject *py_arena_plan(PyObject *self, PyObject *args, PyObject *names);
+
+/* -------------------------------------------------------------------------------------------------- communicators */
+
+/* That of a trine.Comm; NULL with an error if it is none, or closed. */
+trine_comm *comm_of(PyObject *object);
+
+/* Around a call that has it: -1 with an error if another call has. NULL: there is none. */
+int comm_begin(PyObject *object);
+void comm_end(PyObject *object);
+
+int comm_init(PyObject *module);
 
 /* ------------------------------------------------------------------------------------------------------------ calls */
 

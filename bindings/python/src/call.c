@@ -8,6 +8,8 @@
  * One file, over 600 lines, since every step fills the same call, a type that no other file knows. */
 #include <string.h>
 
+#include <trine/group.h>
+
 #include "binding.h"
 
 typedef struct call {
@@ -24,6 +26,7 @@ typedef struct call {
     const array *several[TABLE_SYMBOLS];
     int several_count[TABLE_SYMBOLS];
     const array *like; /* the first input */
+    PyObject *comm;    /* borrowed; NULL: none */
     _Alignas(16) unsigned char args[TABLE_ARGS];
     /* set where a tensor is present */
     trine_tensor tensor[TABLE_TENSORS];
@@ -366,6 +369,10 @@ static int set_param(call *c, const table_param *p, PyObject *value) {
             return -1;
         }
         memcpy(to, &text, sizeof text);
+    } else if (p->kind == KIND_COMM) {
+        const trine_comm *comm = comm_of(value);
+        if (comm == NULL) return -1;
+        memcpy(to, &comm, sizeof comm);
     } else if (p->kind == KIND_U64) {
         const uint64_t u64 = PyLong_AsUnsignedLongLong(value);
         if (u64 == (uint64_t)-1 && PyErr_Occurred()) return -1;
@@ -423,9 +430,23 @@ static void begin(call *c, const table *t) {
     for (int s = 0; s < TABLE_SYMBOLS; s++) c->size[s] = -1;
 }
 
+/* With a communicator tensors are this rank's, and it says how many ranks there are. */
+static int take_comm(call *c) {
+    const table *t = c->t;
+    for (int i = 0; i < t->params && t->own != NULL; i++) {
+        if (t->param[i].kind != KIND_COMM || (c->comm = c->given[t->tensors + i]) == NULL) continue;
+        const trine_comm *comm = comm_of(c->comm);
+        if (comm == NULL) return -1;
+        c->t = t->own;
+        for (int s = 0; s < t->symbols; s++)
+            if (strcmp(t->symbol[s], "ranks") == 0) c->size[s] = trine_comm_ranks(comm);
+    }
+    return 0;
+}
+
 /* Of what has been parsed. */
 static int prepare(call *c) {
-    if (spread_out(c) != 0 || take_tensors(c) != 0) return -1;
+    if (take_comm(c) != 0 || spread_out(c) != 0 || take_tensors(c) != 0) return -1;
     derive_sizes(c);
     if (tell_sizes(c) != 0 || choose_types(c) != 0 || make_outputs(c) != 0) return -1;
     return set_args(c);
@@ -497,10 +518,11 @@ static int execute(const work *w) {
     const int device = device_of(w->first);
     void *stream;
     PyObject *workspace = NULL;
-    if (device < 0 || array_stream(w->first->like, &stream) != 0) return -1;
+    if (device < 0 || array_stream(w->first->like, &stream) != 0 || comm_begin(w->first->comm) != 0) return -1;
     lane *l = lane_take_python(device, stream);
+    const trine_status status = l != NULL ? run(w, l->queue, device, &workspace) : TRINE_OK;
+    comm_end(w->first->comm);
     if (l == NULL) return -1;
-    const trine_status status = run(w, l->queue, device, &workspace);
     lane_give(l);
     Py_XDECREF(workspace);
     if (PyErr_Occurred()) return -1;

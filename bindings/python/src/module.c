@@ -80,7 +80,7 @@ static PyMethodDef methods[] = {
 };
 
 static int fill(PyObject *module) {
-    if (queues_init(module) != 0 || arrays_init() != 0 || calls_init() != 0) return -1;
+    if (queues_init(module) != 0 || arrays_init() != 0 || calls_init() != 0 || comm_init(module) != 0) return -1;
     if (PyModule_AddFunctions(module, op_methods) != 0) return -1;
     PyObject *ops = PyTuple_New(op_count);
     for (int i = 0; ops != NULL && i < op_count; i++) PyTuple_SetItem(ops, i, PyUnicode_FromString(op_tables[i]->name));

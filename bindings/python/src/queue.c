@@ -12,7 +12,7 @@
 #include "binding.h"
 
 PyObject *error_class, *argument_error;
-static PyObject *unsupported_error, *memory_error, *device_error;
+static PyObject *unsupported_error, *memory_error, *device_error, *comm_error;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static trine *library;
@@ -24,7 +24,8 @@ PyObject *raise_failure(const failure *why) {
     PyObject *const of[] = { [TRINE_ERR_ARGUMENT] = argument_error,
                              [TRINE_ERR_UNSUPPORTED] = unsupported_error,
                              [TRINE_ERR_MEMORY] = memory_error,
-                             [TRINE_ERR_DEVICE] = device_error };
+                             [TRINE_ERR_DEVICE] = device_error,
+                             [TRINE_ERR_COMM] = comm_error };
     const size_t status = (size_t)why->status;
     PyErr_SetString(status < sizeof of / sizeof of[0] && of[status] != NULL ? of[status] : error_class, why->text);
     return NULL;
@@ -88,6 +89,13 @@ int device_number(int32_t device_type, int32_t device_id, const char *op, const 
     if (number >= 0) return number;
     return fail(why, TRINE_ERR_UNSUPPORTED, "%s: %s is on %s, but trine's %s backend is not in use: %s", op, name,
                 device, backend, refusal(lib, backend));
+}
+
+int device_named(const char *name, failure *why) {
+    trine *lib = open_library(why);
+    if (lib == NULL) return -1;
+    const int number = trine_device_find(lib, name);
+    return number >= 0 ? number : fail(why, TRINE_ERR_ARGUMENT, "there is no device \"%s\"", name);
 }
 
 static PyObject *text_or_none(const char *text) {
@@ -225,5 +233,7 @@ int queues_init(PyObject *module) {
     memory_error = class_of(module, "OutOfMemoryError", "No memory is left on the host or the device.", error_class,
                             PyExc_MemoryError);
     device_error = class_of(module, "DeviceError", "The device or its driver failed.", error_class, NULL);
-    return argument_error && unsupported_error && memory_error && device_error ? 0 : -1;
+    comm_error = class_of(module, "CommError", "Another rank of a group is missing, has ended, or does something else.",
+                          error_class, NULL);
+    return argument_error && unsupported_error && memory_error && device_error && comm_error ? 0 : -1;
 }

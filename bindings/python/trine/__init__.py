@@ -12,9 +12,10 @@ now. Errors are exceptions, derived from trine.Error.
 trine.torch has the same functions with gradients, for autograd and torch.compile; trine.jax has them for jit, grad and
 vmap."""
 from . import _trine
+from ._comm import Comm
 from ._trine import *  # noqa: F401,F403: the functions of the ops, which the specification names
 from ._trine import __version__, ops
 
 __all__ = ["__version__", "ops", "devices", "backends", "set_threads", "run_list", "explain", "arena_plan",
-           "Error", "ArgumentError", "UnsupportedError", "OutOfMemoryError", "DeviceError", *ops]
+           "Comm", "Error", "ArgumentError", "UnsupportedError", "OutOfMemoryError", "DeviceError", "CommError", *ops]
 del _trine

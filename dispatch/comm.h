@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Groups of ranks: a rank's part, and calls of their ops. */
+#ifndef TRINE_DISPATCH_COMM_H
+#define TRINE_DISPATCH_COMM_H
+
+#include <string.h>
+#include <sys/types.h>
+
+#include <trine/group.h>
+
+#include "dispatch.h"
+
+struct trine_comm {
+    uint64_t magic; /* COMM_MAGIC; anything else is a foreign or closed pointer */
+    trine *lib;
+    int device_index;
+    const trine_backend *backend;
+    void *state; /* the backend's part */
+    int rank, ranks;
+    pid_t process; /* that opened it: a child has no part in the group */
+};
+
+#define COMM_MAGIC 0x7472696e65636f6du
+
+/* The communicator among the arguments of an op of a group; NULL: the call is of all ranks. */
+static inline trine_comm *trine_comm_of(const trine_plan *plan, const void *args) {
+    trine_comm *comm;
+    memcpy(&comm, (const char *)args + plan->spec->params[plan->comm].offset, sizeof comm);
+    return comm;
+}
+
+/* comm.c: is a checked call's communicator one of this queue's device and this process? */
+trine_status trine_comm_check(const trine_queue *queue, const trine_call *call);
+
+/* Checks and runs a call of an op of a group; where it is refused, the other ranks are told. A call of all ranks goes
+ * to a group of the queue's own, or at once to the kernel if the backend has no groups. */
+trine_status trine_comm_run(trine_queue *queue, trine_op op, const void *args);
+
+/* Tells the other ranks that a list was refused, with the thread's message; returns `status`. */
+trine_status trine_comm_refuse_list(trine_op op, const void *const *args, int64_t count, trine_status status);
+
+/* whole.c: a call of all ranks, which has been checked. */
+trine_status trine_whole_run(trine_queue *queue, const trine_call *call, const void *args);
+void trine_whole_free(trine_whole *whole);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Groups of ranks: processes or threads, each with a queue and tensors of its own, that call ops together. */
+#ifndef TRINE_GROUP_H
+#define TRINE_GROUP_H
+
+#include <trine/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TRINE_MAX_RANKS 64
+
+/* How the ranks of a group find each other: by MPI, a store, a file or a test's threads. trine_comm_open() alone calls
+ * it, twice. */
+typedef struct trine_bootstrap {
+    /* Gathers `bytes` bytes of every rank, in the order of ranks, to `all` of every rank. 0, or another number where
+     * that failed, which must then be so on every rank. */
+    int (*all_gather)(void *context, const void *mine, void *all, size_t bytes);
+    void *context;
+} trine_bootstrap;
+
+/* Choices for trine_comm_open(). Zero everywhere means the defaults. */
+typedef struct trine_comm_options {
+    size_t struct_size;   /* sizeof(trine_comm_options) */
+    double timeout;       /* seconds that a call waits for another rank; 0: 300 */
+    size_t staging_bytes; /* of this rank's memory through which others read; the same on all ranks; 0: 1 MiB. It is
+                           * rounded up to pages. What is larger goes through it in pieces */
+} trine_comm_options;
+
+/* Opens this rank's part of a group of `ranks`, 1 to TRINE_MAX_RANKS, on the queue's device. All ranks call it, and it
+ * returns on each when all are there: TRINE_OK on all, or an error on all. `options` may be NULL.
+ *
+ * A collective op takes the communicator among its arguments. All ranks call the same ops of a group in the same order,
+ * with tensors of the same types and sizes and the same parameters; a call returns when this rank's outputs are there.
+ * A communicator serves any queue of its device, and one thread at a time. Ranks may be processes of one machine, of
+ * one user and in one PID namespace, or threads of a process, and more than there are cores.
+ *
+ * A rank whose arguments are wrong returns TRINE_ERR_ARGUMENT, or what else its call was refused for; the others return
+ * TRINE_ERR_COMM with its words, nothing is written, and the group goes on. Any other failure, a rank that does not
+ * come within the timeout, that has ended, or that calls something else, breaks the group: each rank returns
+ * TRINE_ERR_COMM with a message that names the rank and what it did, outputs may have been written in part, and so does
+ * each later call at once. The way out is to close the communicator and to open another.
+ *
+ * Without a communicator, comm NULL, a call of a collective op is of all ranks at once: each tensor has one dimension
+ * more, `ranks`, in front, and threads of the library do what each rank would, on the queue's device. So a group is
+ * tried, and the specification tested. trine_workspace(), trine_explain() and trine_error_bound() answer either.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (ranks, rank, a timeout that is negative or not finite), TRINE_ERR_UNSUPPORTED (the
+ * device's backend has no groups; ranks of several machines), TRINE_ERR_MEMORY, TRINE_ERR_COMM (the bootstrap failed;
+ * two ranks with one number; other versions, devices or options; one that failed, with its words).
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_comm_open(trine_queue *queue, int rank, int ranks, const trine_bootstrap *bootstrap,
+                                       const trine_comm_options *options, trine_comm **comm_out);
+
+/* Closes this rank's part; NULL is allowed. It waits for nobody: others that still wait for this rank return
+ * TRINE_ERR_COMM. It must come before trine_queue_close() of the queue that it was opened with. Since 0.1. */
+TRINE_API void trine_comm_close(trine_comm *comm);
+
+/* Breaks the group, from any thread: what waits in a call of any of its ranks returns TRINE_ERR_COMM within a tenth of
+ * a second, and so does each later call. The communicator must still be closed. Since 0.1. */
+TRINE_API trine_status trine_comm_abort(trine_comm *comm);
+
+/* This rank's number and how many there are; -1 if comm is NULL or closed. Since 0.1. */
+TRINE_API int trine_comm_rank(const trine_comm *comm);
+TRINE_API int trine_comm_ranks(const trine_comm *comm);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,602 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Groups of ranks that are threads and processes: the ops by small pieces, and what goes wrong with other ranks.
+ * Nothing may hang, each rank is told which rank did what, and nothing is left behind. */
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <trine/trine.h>
+
+#include "tap.h"
+
+enum { MOST = 8, RECORD = 1024, N = 3000 };
+
+/* ------------------------------------------------------------------------------------------------- meeting of ranks */
+
+/* In memory that forked processes share: where they meet, and what came out. */
+typedef struct result {
+    trine_status status[4];
+    char message[4][512];
+    int wrong;
+} result;
+
+typedef struct place {
+    pthread_barrier_t barrier;
+    int ranks;
+    char gathered[MOST][RECORD];
+    _Atomic int go;
+    result result[MOST];
+} place;
+
+static trine *lib;
+static place *here;
+
+typedef struct party {
+    int rank;
+    int gathers; /* times that it was asked */
+    void (*tamper)(char *record);
+    int fail_at; /* gather that returns an error; 0: none */
+} party;
+
+static int gather(void *context, const void *mine, void *all, size_t bytes) {
+    party *p = context;
+    if (bytes > RECORD) return 7;
+    memcpy(here->gathered[p->rank], mine, bytes);
+    p->gathers++;
+    if (p->tamper != NULL && p->gathers == 1) p->tamper(here->gathered[p->rank]);
+    pthread_barrier_wait(&here->barrier);
+    for (int r = 0; r < here->ranks; r++) memcpy((char *)all + (size_t)r * bytes, here->gathered[r], bytes);
+    pthread_barrier_wait(&here->barrier);
+    return p->fail_at == p->gathers ? 7 : 0;
+}
+
+static void meet(int ranks) {
+    pthread_barrierattr_t shared;
+    pthread_barrierattr_init(&shared);
+    pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+    memset(here, 0, sizeof *here);
+    here->ranks = ranks;
+    pthread_barrier_init(&here->barrier, &shared, (unsigned)ranks);
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void pause_ms(int ms) {
+    nanosleep(&(struct timespec){ .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L }, NULL);
+}
+
+/* One rank: its queue and communicator. */
+typedef struct rank {
+    int rank, ranks;
+    party party;
+    trine_queue *queue;
+    trine_comm *comm;
+    trine_status opened;
+    char message[512];
+} rank;
+
+typedef struct settings {
+    double timeout;
+    size_t staging;
+    int threads;
+} settings;
+
+static rank enter(int r, int ranks, const settings *s) {
+    rank k = { .rank = r, .ranks = ranks, .party = { .rank = r } };
+    const trine_queue_options queue = { .struct_size = sizeof queue, .threads = s->threads };
+    const trine_comm_options options = { .struct_size = sizeof options,
+                                         .timeout = s->timeout,
+                                         .staging_bytes = s->staging };
+    const trine_bootstrap bootstrap = { gather, &k.party };
+    trine_queue_open(lib, 0, &queue, &k.queue);
+    k.opened = trine_comm_open(k.queue, r, ranks, &bootstrap, &options, &k.comm);
+    snprintf(k.message, sizeof k.message, "%s", trine_error_message());
+    return k;
+}
+
+static void leave(rank *k) {
+    trine_comm_close(k->comm);
+    trine_queue_close(k->queue);
+}
+
+/* Notes how call `i` of a rank went. */
+static trine_status note(const rank *k, int i, trine_status status) {
+    result *r = &here->result[k->rank];
+    r->status[i] = status;
+    if (status != TRINE_OK) snprintf(r->message[i], sizeof r->message[i], "%s", trine_error_message());
+    return status;
+}
+
+static trine_status sum(const rank *k, float *x, float *y, int64_t n) {
+    const trine_tensor tx = trine_tensor_1d(x, TRINE_F32, n), ty = trine_tensor_1d(y, TRINE_F32, n);
+    return trine_all_reduce(k->queue, &(trine_all_reduce_args){ TRINE_ARGS(all_reduce), k->comm, &tx, &ty, 0 });
+}
+
+/* A sum of n ones; wrong if it is not `ranks` everywhere. */
+static trine_status sum_ones(const rank *k, int64_t n) {
+    static _Thread_local float x[N], y[N];
+    for (int64_t i = 0; i < n; i++) x[i] = 1, y[i] = -1;
+    const trine_status status = sum(k, x, y, n);
+    for (int64_t i = 0; status == TRINE_OK && i < n; i++) here->result[k->rank].wrong += y[i] != (float)k->ranks;
+    return status;
+}
+
+/* -------------------------------------------------------------------------------------------- threads and processes */
+
+typedef void life(int rank, int ranks);
+
+typedef struct thread {
+    life *life;
+    int rank, ranks;
+} thread;
+
+static void *live(void *context) {
+    const thread *t = context;
+    t->life(t->rank, t->ranks);
+    return NULL;
+}
+
+static void in_threads(int ranks, life *l) {
+    pthread_t id[MOST];
+    thread t[MOST];
+    meet(ranks);
+    for (int r = 0; r < ranks; r++) {
+        t[r] = (thread){ l, r, ranks };
+        pthread_create(&id[r], NULL, live, &t[r]);
+    }
+    for (int r = 0; r < ranks; r++) pthread_join(id[r], NULL);
+}
+
+/* Each rank a process with a library of its own; how many ended as they should: by exit, or by a signal if that is
+ * said. */
+static int in_processes(int ranks, life *l, int killed) {
+    pid_t pid[MOST];
+    int good = 0;
+    meet(ranks);
+    fflush(stdout);
+    for (int r = 0; r < ranks; r++) {
+        pid[r] = fork();
+        if (pid[r] != 0) continue;
+        alarm(60);
+        if (trine_open(NULL, &lib) != TRINE_OK) _exit(3);
+        l(r, ranks);
+        trine_close(lib);
+        _exit(0);
+    }
+    for (int r = 0; r < ranks; r++) {
+        int status;
+        waitpid(pid[r], &status, 0);
+        good += r == killed ? WIFSIGNALED(status) : WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    }
+    return good;
+}
+
+static bool told(int rank, int call, trine_status status, const char *words) {
+    const result *r = &here->result[rank];
+    if (r->status[call] == status && (words == NULL || strstr(r->message[call], words) != NULL)) return true;
+    printf("# rank %d, call %d: %s: %s\n", rank, call, trine_status_name(r->status[call]), r->message[call]);
+    return false;
+}
+
+static bool all_told(int ranks, int call, trine_status status, const char *words) {
+    bool good = true;
+    for (int r = 0; r < ranks; r++) good &= told(r, call, status, words);
+    return good;
+}
+
+static int wrong_of(int ranks) {
+    int wrong = 0;
+    for (int r = 0; r < ranks; r++) wrong += here->result[r].wrong;
+    return wrong;
+}
+
+static int count_entries(const char *path) {
+    DIR *d = opendir(path);
+    int count = 0;
+    while (d != NULL && readdir(d) != NULL) count++;
+    if (d != NULL) closedir(d);
+    return count;
+}
+
+/* Lines of the process's mappings that are a rank's memory. */
+static int count_mappings(void) {
+    char line[512];
+    int count = 0;
+    FILE *f = fopen("/proc/self/maps", "re");
+    while (f != NULL && fgets(line, sizeof line, f) != NULL) count += strstr(line, "trine-rank") != NULL;
+    if (f != NULL) fclose(f);
+    return count;
+}
+
+/* -------------------------------------------------------------------------------------------------- what goes right */
+
+/* All ops one after the other by pieces of a page, of sizes on both sides of a piece, with numbers that say whose they
+ * are. */
+static void small_pieces(int r, int ranks) {
+    static const int64_t sizes[] = { 0, 1, 63, 64, 127, 128, 129, 511, 512, 513, 1023, 1024, 1025, 2047, 2500 };
+    const settings s = { .staging = 4096, .threads = 1 + r % 2, .timeout = 60 };
+    rank k = enter(r, ranks, &s);
+    if (note(&k, 0, k.opened) != TRINE_OK) return;
+    int wrong = 0;
+    float *x = calloc(MOST * N, sizeof *x), *y = calloc(MOST * N, sizeof *y);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && note(&k, 0, TRINE_OK) == TRINE_OK; i++) {
+        const int64_t n = sizes[i];
+        const trine_tensor x1 = trine_tensor_1d(x, TRINE_F32, n), y1 = trine_tensor_1d(y, TRINE_F32, n),
+                           x2 = trine_tensor_2d(x, TRINE_F32, ranks, n), y2 = trine_tensor_2d(y, TRINE_F32, ranks, n);
+        const int root = (int)(i % (size_t)ranks);
+        for (int64_t at = 0; at < ranks * n; at++) x[at] = (float)(r * 1000000 + at);
+        trine_status status =
+            trine_all_reduce(k.queue, &(trine_all_reduce_args){ TRINE_ARGS(all_reduce), k.comm, &x1, &y1, (int)i % 2 });
+        for (int64_t j = 0; j < n; j++) {
+            float all = (float)j;
+            for (int q = 1; q < ranks; q++) all = i % 2 ? (float)(q * 1000000 + j) : all + (float)(q * 1000000 + j);
+            wrong += y[j] != all;
+        }
+        if (status == TRINE_OK)
+            status = trine_reduce_scatter(
+                k.queue, &(trine_reduce_scatter_args){ TRINE_ARGS(reduce_scatter), k.comm, &x2, &y1, 0 });
+        for (int64_t j = 0; j < n; j++) {
+            float all = (float)(r * n + j);
+            for (int q = 1; q < ranks; q++) all += (float)(q * 1000000 + r * n + j);
+            wrong += y[j] != all;
+        }
+        if (status == TRINE_OK)
+            status = trine_all_gather(k.queue, &(trine_all_gather_args){ TRINE_ARGS(all_gather), k.comm, &x1, &y2 });
+        for (int64_t j = 0; j < ranks * n; j++) wrong += y[j] != (float)(j / n * 1000000 + j % n);
+        if (status == TRINE_OK)
+            status = trine_all_to_all(k.queue, &(trine_all_to_all_args){ TRINE_ARGS(all_to_all), k.comm, &x2, &y2 });
+        for (int64_t j = 0; j < ranks * n; j++) wrong += y[j] != (float)(j / n * 1000000 + r * n + j % n);
+        if (status == TRINE_OK)
+            status = trine_broadcast(k.queue, &(trine_broadcast_args){ TRINE_ARGS(broadcast), k.comm, &x1, &x1, root });
+        for (int64_t j = 0; j < n; j++) wrong += x[j] != (float)(root * 1000000 + j);
+        if (note(&k, 0, status) != TRINE_OK) break;
+    }
+    here->result[r].wrong = wrong;
+    free(x), free(y);
+    leave(&k);
+}
+
+/* A list's calls come in its order, and may be of other sizes. */
+static void lists(int r, int ranks) {
+    const settings s = { .timeout = 60 };
+    rank k = enter(r, ranks, &s);
+    float x[3][7], y[3][7];
+    trine_tensor tx[3], ty[3];
+    trine_all_reduce_args args[3];
+    const void *list[3];
+    for (int i = 0; i < 3; i++) {
+        tx[i] = trine_tensor_1d(x[i], TRINE_F32, 5 + i), ty[i] = trine_tensor_1d(y[i], TRINE_F32, 5 + i);
+        args[i] = (trine_all_reduce_args){ TRINE_ARGS(all_reduce), k.comm, &tx[i], &ty[i], 0 };
+        list[i] = &args[i];
+        for (int j = 0; j < 7; j++) x[i][j] = (float)(i + 1), y[i][j] = 0;
+    }
+    note(&k, 0, trine_run_list(k.queue, TRINE_OP_ALL_REDUCE, list, 3));
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 5 + i; j++) here->result[r].wrong += y[i][j] != (float)((i + 1) * ranks);
+    if (r == 1) args[2].kind = 9;
+    note(&k, 1, trine_run_list(k.queue, TRINE_OP_ALL_REDUCE, list, 3));
+    note(&k, 2, sum_ones(&k, 10));
+    leave(&k);
+}
+
+/* -------------------------------------------------------------------------------------------------- what goes wrong */
+
+/* Rank 1's arguments are refused, in several ways; the group goes on. */
+static void refused(int r, int ranks) {
+    const settings s = { .timeout = 30 };
+    rank k = enter(r, ranks, &s);
+    float x[8] = { 0 }, y[8];
+    const trine_tensor tx = trine_tensor_1d(x, TRINE_F32, 8), ty = trine_tensor_1d(y, TRINE_F32, r == 1 ? 7 : 8);
+    trine_all_reduce_args args = { TRINE_ARGS(all_reduce), k.comm, &tx, &ty, 0 };
+    note(&k, 0, trine_all_reduce(k.queue, &args));
+    args.x = r == 1 ? NULL : &tx, args.y = &tx;
+    for (int again = 0; again < 4; again++) note(&k, 1, trine_all_reduce(k.queue, &args));
+    note(&k, 2, sum_ones(&k, 100));
+    leave(&k);
+}
+
+/* What the last rank calls is another op, size, type, parameter. */
+static int difference;
+static void differs(int r, int ranks) {
+    const settings s = { .timeout = 30 };
+    rank k = enter(r, ranks, &s);
+    const bool other = r == ranks - 1;
+    float x[64] = { 0 }, y[64];
+    const trine_dtype T = difference == 2 && other ? TRINE_BF16 : TRINE_F32;
+    const trine_tensor tx = trine_tensor_1d(x, T, difference == 1 && other ? 6 : 5),
+                       ty = trine_tensor_1d(y, T, difference == 1 && other ? 6 : 5),
+                       all = trine_tensor_2d(y, TRINE_F32, ranks, 5);
+    const int32_t kind = difference == 3 && other;
+    if (difference == 0 && other)
+        note(&k, 0, trine_all_gather(k.queue, &(trine_all_gather_args){ TRINE_ARGS(all_gather), k.comm, &tx, &all }));
+    else
+        note(&k, 0,
+             trine_all_reduce(k.queue, &(trine_all_reduce_args){ TRINE_ARGS(all_reduce), k.comm, &tx, &ty, kind }));
+    const double start = now();
+    note(&k, 1, sum_ones(&k, 5));
+    here->result[r].wrong += now() - start > 1;
+    leave(&k);
+}
+
+/* The last rank does not come to the second call. */
+static void missing(int r, int ranks) {
+    const settings s = { .timeout = 0.5 };
+    rank k = enter(r, ranks, &s);
+    note(&k, 0, sum_ones(&k, N));
+    if (r < ranks - 1) {
+        note(&k, 1, sum_ones(&k, N));
+        atomic_fetch_add(&here->go, 1);
+    }
+    while (r == ranks - 1 && atomic_load(&here->go) < ranks - 1) pause_ms(5);
+    leave(&k);
+}
+
+/* It closes its communicator instead, or dies: before it calls, or amid a call of many pieces. */
+static void closes(int r, int ranks) {
+    const settings s = { .timeout = 30 };
+    rank k = enter(r, ranks, &s);
+    note(&k, 0, sum_ones(&k, N));
+    if (r < ranks - 1) note(&k, 1, sum_ones(&k, N));
+    leave(&k);
+}
+
+static void dies_before(int r, int ranks) {
+    const settings s = { .timeout = 30 };
+    rank k = enter(r, ranks, &s);
+    note(&k, 0, sum_ones(&k, N));
+    if (r == 1) raise(SIGKILL);
+    note(&k, 1, sum_ones(&k, N));
+    leave(&k);
+}
+
+static void *kill_soon(void *context) {
+    (void)context;
+    pause_ms(100);
+    raise(SIGKILL);
+    return NULL;
+}
+
+static void dies_within(int r, int ranks) {
+    enum { LARGE = 1 << 22 };
+    const settings s = { .timeout = 30, .staging = 4096 };
+    rank k = enter(r, ranks, &s);
+    float *x = calloc(LARGE, sizeof *x);
+    pthread_t killer;
+    if (r == 1) pthread_create(&killer, NULL, kill_soon, NULL);
+    trine_status status = TRINE_OK;
+    while (status == TRINE_OK) status = sum(&k, x, x, LARGE);
+    note(&k, 1, status);
+    free(x);
+    leave(&k);
+}
+
+static void *abort_soon(void *context) {
+    pause_ms(100);
+    trine_comm_abort(context);
+    return NULL;
+}
+
+/* All wait for the last rank, which aborts by another thread; and then open a new group. */
+static void aborts(int r, int ranks) {
+    const settings s = { .timeout = 30 };
+    rank k = enter(r, ranks, &s);
+    const double start = now();
+    if (r == 0) {
+        pthread_t other;
+        pthread_create(&other, NULL, abort_soon, k.comm);
+        note(&k, 0, sum_ones(&k, N));
+        pthread_join(other, NULL);
+    } else if (r < ranks - 1) {
+        note(&k, 0, sum_ones(&k, N));
+    } else {
+        pause_ms(300);
+        note(&k, 0, sum_ones(&k, N));
+    }
+    here->result[r].wrong += now() - start > 5;
+    note(&k, 1, sum_ones(&k, N));
+    leave(&k);
+    k = enter(r, ranks, &s);
+    note(&k, 2, k.opened == TRINE_OK ? sum_ones(&k, N) : k.opened);
+    leave(&k);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- opening */
+
+/* What one rank does otherwise when the group is opened. */
+static int oddity;
+static void flip_magic(char *record) { record[0] ^= 1; }
+static void flip_hash(char *record) { record[8] ^= 1; }
+
+static void odd(int r, int ranks) {
+    const bool one = r == ranks - 1;
+    struct rlimit before, few = { 0 };
+    rank k = { .rank = r, .ranks = ranks, .party = { .rank = r } };
+    trine_comm_options options = { .struct_size = sizeof options, .timeout = 30 };
+    const trine_bootstrap bootstrap = { gather, &k.party };
+    int said = r, of = ranks;
+    trine_queue_open(lib, 0, NULL, &k.queue);
+    if (one && oddity == 0) k.party.tamper = flip_magic;
+    if (one && oddity == 1) k.party.tamper = flip_hash;
+    if (one && oddity == 2) said = 0;
+    if (one && oddity == 3) options.staging_bytes = 8192;
+    if (one && oddity == 4) options.timeout = -1;
+    if (oddity == 5) k.party.fail_at = 1;
+    if (one && oddity == 6) of = ranks + 1;
+    getrlimit(RLIMIT_NOFILE, &before);
+    few.rlim_max = before.rlim_max;
+    if (one && oddity == 7) setrlimit(RLIMIT_NOFILE, &few);
+    note(&k, 0, trine_comm_open(k.queue, said, of, &bootstrap, &options, &k.comm));
+    if (one && oddity == 7) setrlimit(RLIMIT_NOFILE, &before);
+    here->result[r].wrong += k.comm != NULL;
+    leave(&k);
+}
+
+static void test_opening(void) {
+    static const struct {
+        const char *words;
+        trine_status own;
+    } expected[] = {
+        { "rank 2 is not of trine_comm_open()", TRINE_ERR_COMM },
+        { "rank 2 is trine 0", TRINE_ERR_COMM },
+        { "two ranks say that they are rank 0 of 3", TRINE_ERR_COMM },
+        { "staging_bytes of rank 2 is 8192, of rank 0 1048576", TRINE_ERR_COMM },
+        { "timeout is -1", TRINE_ERR_ARGUMENT },
+        { "the bootstrap's all_gather returned 7", TRINE_ERR_COMM },
+        { " ranks, this one ", TRINE_ERR_COMM },
+        { "no shared memory", TRINE_ERR_MEMORY },
+    };
+    for (oddity = 0; oddity < (int)(sizeof expected / sizeof expected[0]); oddity++) {
+        const int ended = in_processes(3, odd, -1);
+        const bool good = told(0, 0, TRINE_ERR_COMM, expected[oddity].words) &&
+                          told(1, 0, TRINE_ERR_COMM, expected[oddity].words) &&
+                          told(2, 0, expected[oddity].own, expected[oddity].words);
+        tap(ended == 3 && good && wrong_of(3) == 0, "no rank opens: %s", here->result[0].message[0]);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------ tests */
+
+static void test_calls(void) {
+    in_threads(4, refused);
+    bool good = told(1, 0, TRINE_ERR_ARGUMENT, "all_reduce: y has shape [7], but n = 8 from x") &&
+                told(1, 1, TRINE_ERR_ARGUMENT, "all_reduce: x is NULL") && all_told(4, 2, TRINE_OK, NULL);
+    for (int r = 0; r < 4; r++)
+        good &= r == 1 || (told(r, 0, TRINE_ERR_COMM, "all_reduce: rank 1 was refused: all_reduce: y has shape [7]") &&
+                           told(r, 1, TRINE_ERR_COMM, "rank 1 was refused: all_reduce: x is NULL"));
+    tap(good && wrong_of(4) == 0, "a rank is refused: %s", here->result[0].message[0]);
+
+    in_threads(3, lists);
+    good = all_told(3, 0, TRINE_OK, NULL) && told(0, 1, TRINE_ERR_COMM, "rank 1 was refused: call 2 of the list") &&
+           told(1, 1, TRINE_ERR_ARGUMENT, "call 2 of the list") && all_told(3, 2, TRINE_OK, NULL);
+    tap(good && wrong_of(3) == 0, "lists: %s", here->result[0].message[1]);
+
+    static const char *const words[] = { "rank 2 calls all_gather, rank 0 all_reduce", "rank 2 has n = 6, rank 0 5",
+                                         "rank 2 has T = bf16, rank 0 f32", "rank 2 has kind = 1, rank 0 0" };
+    for (difference = 0; difference < 4; difference++) {
+        in_threads(3, differs);
+        good = told(0, 0, TRINE_ERR_COMM, words[difference]) && all_told(3, 0, TRINE_ERR_COMM, "rank 2") &&
+               all_told(3, 1, TRINE_ERR_COMM, "the group is broken: ");
+        tap(good && wrong_of(3) == 0, "another call: %s", here->result[0].message[0]);
+    }
+    const int ended = in_processes(3, differs, -1);
+    tap(ended == 3 && all_told(3, 0, TRINE_OK, NULL), "processes that agree are not refused");
+}
+
+static void test_losses(void) {
+    in_threads(3, missing);
+    tap(told(0, 1, TRINE_ERR_COMM, "all_reduce: rank 2 of 3 did not come within 0.5 s") &&
+            told(1, 1, TRINE_ERR_COMM, "rank 2 of 3 did not come within 0.5 s") && wrong_of(3) == 0,
+        "a rank does not come: %s", here->result[0].message[1]);
+    in_threads(3, closes);
+    tap(told(0, 1, TRINE_ERR_COMM, "rank 2 has closed its communicator") &&
+            told(1, 1, TRINE_ERR_COMM, "rank 2 has closed"),
+        "a rank closes: %s", here->result[1].message[1]);
+    int ended = in_processes(3, dies_before, 1);
+    tap(ended == 3 && told(0, 1, TRINE_ERR_COMM, "rank 1 (process ") && told(2, 1, TRINE_ERR_COMM, ") has ended"),
+        "a rank dies before a call: %s", here->result[0].message[1]);
+    ended = in_processes(4, dies_within, 1);
+    tap(ended == 4 && told(0, 1, TRINE_ERR_COMM, "rank 1 (process ") && told(2, 1, TRINE_ERR_COMM, ") has ended") &&
+            told(3, 1, TRINE_ERR_COMM, "rank 1"),
+        "a rank dies in a call: %s", here->result[2].message[1]);
+    in_threads(3, aborts);
+    tap(all_told(3, 0, TRINE_ERR_COMM, "rank 0 aborted the group") &&
+            all_told(3, 1, TRINE_ERR_COMM, "rank 0 aborted") && all_told(3, 2, TRINE_OK, NULL) && wrong_of(3) == 0,
+        "a rank aborts, and a new group is opened: %s", here->result[1].message[0]);
+}
+
+/* A call without a communicator, with more ranks than cores; and a child of its process. */
+static void test_whole(void) {
+    enum { RANKS = 8 };
+    float x[RANKS * 5], y[RANKS * 5];
+    trine_queue *queue;
+    for (int i = 0; i < RANKS * 5; i++) x[i] = (float)i;
+    const trine_tensor tx = trine_tensor_2d(x, TRINE_F32, RANKS, 5), ty = trine_tensor_2d(y, TRINE_F32, RANKS, 5);
+    const trine_all_reduce_args args = { TRINE_ARGS(all_reduce), .x = &tx, .y = &ty };
+    const trine_broadcast_args odd_root = { TRINE_ARGS(broadcast), .x = &tx, .y = &ty, .root = RANKS };
+    trine_queue_open(lib, 0, NULL, &queue);
+    tap(trine_all_reduce(queue, &args) == TRINE_OK && y[0] == 140 && y[RANKS * 5 - 1] == 172, "a call of all ranks");
+    tap(trine_broadcast(queue, &odd_root) == TRINE_ERR_ARGUMENT &&
+            strstr(trine_error_message(), "broadcast: root is 8, but must be less than ranks = 8"),
+        "a root that is no rank: %s", trine_error_message());
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        memset(y, 0, sizeof y);
+        const bool good = trine_all_reduce(queue, &args) == TRINE_OK && y[0] == 140;
+        trine_queue_close(queue);
+        _exit(good ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    tap(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a call of all ranks in a child");
+    tap(trine_all_reduce(queue, &args) == TRINE_OK, "and then in its parent");
+    tap(trine_tune_call(queue, TRINE_OP_ALL_REDUCE, &args) == TRINE_ERR_UNSUPPORTED, "no tuning: %s",
+        trine_error_message());
+    trine_queue_close(queue);
+}
+
+static void stale(int r, int ranks) {
+    const settings s = { .timeout = 10 };
+    rank k = enter(r, ranks, &s);
+    float x[4] = { 0 };
+    const trine_tensor t = trine_tensor_1d(x, TRINE_F32, 4);
+    fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(30);
+        const trine_status status =
+            trine_all_reduce(k.queue, &(trine_all_reduce_args){ TRINE_ARGS(all_reduce), k.comm, &t, &t, 0 });
+        trine_comm_close(k.comm);
+        _exit(status == TRINE_ERR_ARGUMENT ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    here->result[r].wrong += !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    here->result[r].wrong += trine_comm_rank(k.comm) != r || trine_comm_ranks(k.comm) != ranks;
+    note(&k, 0, sum_ones(&k, 4));
+    leave(&k);
+}
+
+int main(void) {
+    alarm(240);
+    here = mmap(NULL, sizeof *here, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (here == MAP_FAILED) return 1;
+    /* Processes first: they are made before this one has threads. */
+    int ended = in_processes(4, small_pieces, -1);
+    tap(ended == 4 && all_told(4, 0, TRINE_OK, NULL) && wrong_of(4) == 0, "all ops by small pieces, 4 processes");
+    ended = in_processes(8, small_pieces, -1);
+    tap(ended == 8 && all_told(8, 0, TRINE_OK, NULL) && wrong_of(8) == 0, "the same, 8 processes");
+    test_opening();
+
+    if (trine_open(NULL, &lib) != TRINE_OK) return 1;
+    in_threads(1, small_pieces);
+    tap(all_told(1, 0, TRINE_OK, NULL) && wrong_of(1) == 0, "all ops by small pieces, alone");
+    const int files = count_entries("/proc/self/fd");
+    for (int ranks = 2; ranks <= MOST; ranks += 3) {
+        in_threads(ranks, small_pieces);
+        tap(all_told(ranks, 0, TRINE_OK, NULL) && wrong_of(ranks) == 0, "all ops by small pieces, %d threads", ranks);
+    }
+    in_threads(2, stale);
+    tap(all_told(2, 0, TRINE_OK, NULL) && wrong_of(2) == 0, "a child has no part in its parent's group");
+    test_calls();
+    test_losses();
+    test_whole();
+    tap(count_entries("/proc/self/fd") == files, "no file is left open");
+    tap(count_mappings() == 0, "no rank's memory is left mapped");
+    trine_close(lib);
+    return tap_end();
+}
