@@ -120,7 +120,7 @@ typedef struct trine_launch {
 typedef struct trine_comm_setup {
     const trine_host *host;
     int rank, ranks;
-    size_t staging; /* bytes; the same for all ranks */
+    size_t staging; /* bytes; the same for all ranks; 0: what suits the device */
     double timeout; /* seconds that a rank waits for another */
 } trine_comm_setup;
 

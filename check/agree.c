@@ -32,10 +32,12 @@ static void outcome_free(outcome *y) {
 }
 
 /* Runs the op and waits for it: at once, as a list of one call, or recorded into a graph that is launched with all
- * memory as before the recording, where the device has graphs. */
+ * memory as before the recording, where the device has graphs and the call is not of all ranks, each of which has a
+ * queue of its own. */
 static trine_status run_once(const context *c, problem *p, trine_queue *queue, int run, bool workspace) {
     trine_graph *graph = NULL;
-    trine_status status = run == RECORDED ? trine_graph_begin(queue) : TRINE_ERR_UNSUPPORTED, ended;
+    const bool can_record = run == RECORDED && p->plan->comm < 0;
+    trine_status status = can_record ? trine_graph_begin(queue) : TRINE_ERR_UNSUPPORTED, ended;
     const bool records = status == TRINE_OK;
     if (!records && status != TRINE_ERR_UNSUPPORTED) return status;
     const void *const list[] = { p->call.args };

@@ -18,7 +18,7 @@ static const char function[] = "trine_comm_open";
 
 /* ---------------------------------------------------------------------------------------------------------- opening */
 
-enum { WORDS = 200, DEFAULT_STAGING = 1 << 20 };
+enum { WORDS = 200 };
 static const double default_timeout = 300;
 
 /* What each rank tells the others; all judge all records, and so refuse alike. Only arrays and numbers: the bytes mean
@@ -72,7 +72,6 @@ static trine_status read_options(const trine_comm_options *options, trine_comm_o
         return trine_fail(TRINE_ERR_ARGUMENT, "%s: staging_bytes is %zu, but at most 4 GiB are possible", function,
                           own->staging_bytes);
     if (own->timeout == 0) own->timeout = default_timeout;
-    if (own->staging_bytes == 0) own->staging_bytes = DEFAULT_STAGING;
     return TRINE_OK;
 }
 

@@ -6,9 +6,11 @@
 #include <elf.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -86,13 +88,14 @@ typedef struct graph {
 static CUstream captured;
 static graph *capture;
 
-/* The emulator runs one launch at a time, whoever submits it. */
+/* The emulator runs one launch at a time, whoever submits it, but for those that wait for others. */
 static CUresult perform(const work *w) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     if (w->entry != NULL) {
-        pthread_mutex_lock(&lock);
+        const bool alone = w->entry(NULL) & EMULATOR_ALONE;
+        if (!alone) pthread_mutex_lock(&lock);
         emulator_launch(w->entry, w->params, w->blocks, w->threads, w->cluster);
-        pthread_mutex_unlock(&lock);
+        if (!alone) pthread_mutex_unlock(&lock);
     } else {
         memmove(w->to, w->from, w->bytes);
     }
@@ -340,8 +343,9 @@ static CUresult launch(CUfunction function, const CUlaunchConfig *config, void *
     const int cluster = (int)stub_chip_cluster(config), most = stub_clusters() ? EMULATOR_CLUSTER : 1;
     if (cluster > most || config->gridDimX % (unsigned)cluster != 0) return CUDA_ERROR_NOT_SUPPORTED;
     work w = { .entry = entry, .blocks = config->gridDimX, .threads = (int)config->blockDimX, .cluster = cluster };
-    if (entry(NULL) > sizeof w.params) return CUDA_ERROR_INVALID_VALUE;
-    memcpy(w.params, params[0], entry(NULL));
+    const unsigned size = entry(NULL) & ~EMULATOR_ALONE;
+    if (size > sizeof w.params) return CUDA_ERROR_INVALID_VALUE;
+    memcpy(w.params, params[0], size);
     return submit(config->hStream, &w);
 }
 
@@ -359,7 +363,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z,
                         unsigned threads_z, unsigned shared, CUstream stream, void **params, void **extra) {
     IN_CONTEXT(cuLaunchKernel);
     void *block = params == NULL && stub_chip_chosen() == NULL
-                      ? block_of(extra, ((emulator_entry *)(void *)function)(NULL))
+                      ? block_of(extra, ((emulator_entry *)(void *)function)(NULL) & ~EMULATOR_ALONE)
                       : NULL;
     if (params == NULL && stub_chip_chosen() == NULL && block == NULL) return CUDA_ERROR_INVALID_VALUE;
     const CUlaunchConfig config = { x, y, z, threads, threads_y, threads_z, shared, stream, NULL, 0 };
@@ -451,6 +455,12 @@ CUresult cuStreamSynchronize(CUstream stream) {
     return CUDA_SUCCESS;
 }
 
+CUresult cuStreamQuery(CUstream stream) {
+    (void)stream;
+    IN_CONTEXT(cuStreamQuery);
+    return CUDA_SUCCESS;
+}
+
 CUresult cuEventCreate(CUevent *event, unsigned flags) {
     (void)flags;
     IN_CONTEXT(cuEventCreate);
@@ -529,6 +539,60 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstr
     IN_CONTEXT(cuMemcpyDtoDAsync);
     return submit(stream,
                   &(work){ .to = (void *)(uintptr_t)to, .from = (const void *)(uintptr_t)from, .bytes = bytes });
+}
+
+CUresult cuMemsetD8Async(CUdeviceptr memory, unsigned char value, size_t bytes, CUstream stream) {
+    IN_CONTEXT(cuMemsetD8Async);
+    if (breaks_capture(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    memset((void *)(uintptr_t)memory, value, bytes);
+    return CUDA_SUCCESS;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ peers */
+
+CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id) {
+    char own[32];
+    MAY_FAIL(cuDeviceGetByPCIBusId);
+    for (*device = 0; *device < stub.devices; ++*device)
+        if (cuDeviceGetPCIBusId(own, sizeof own, *device) == CUDA_SUCCESS && strcasecmp(own, id) == 0)
+            return CUDA_SUCCESS;
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) {
+    MAY_FAIL(cuDeviceCanAccessPeer);
+    *can = device != peer;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags) {
+    static char enabled[64];
+    IN_CONTEXT(cuCtxEnablePeerAccess);
+    const ptrdiff_t number = (char *)(void *)peer - (char *)(void *)stack[depth - 1];
+    if (number == 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (enabled[number & 63]) return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+    enabled[number & 63] = 1;
+    return CUDA_SUCCESS;
+}
+
+/* The memory of one process is not another's here. */
+CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr memory) {
+    IN_CONTEXT(cuIpcGetMemHandle);
+    memset(handle, 0, sizeof *handle);
+    memcpy(handle, &memory, sizeof memory);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuIpcOpenMemHandle(CUdeviceptr *memory, CUipcMemHandle handle, unsigned flags) {
+    (void)memory, (void)handle, (void)flags;
+    IN_CONTEXT(cuIpcOpenMemHandle);
+    return CUDA_ERROR_MAP_FAILED;
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr memory) {
+    (void)memory;
+    IN_CONTEXT(cuIpcCloseMemHandle);
+    return CUDA_SUCCESS;
 }
 
 #pragma GCC visibility pop

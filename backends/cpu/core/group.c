@@ -128,7 +128,7 @@ trine_status trine_cpu_group_make(const trine_device *device, void *queue, const
     g->process = getpid();
     g->timeout = setup->timeout;
     g->head_bytes = round_up(sizeof *g->own, page);
-    g->half = round_up((setup->staging + 1) / 2, page);
+    g->half = round_up(((setup->staging > 0 ? setup->staging : DEFAULT_STAGING) + 1) / 2, page);
     g->size = g->head_bytes + 2 * g->half;
     for (int r = 0; r < g->ranks; r++) g->peer[r].pidfd = -1;
     const trine_status status = make_file(g);

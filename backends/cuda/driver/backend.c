@@ -7,6 +7,7 @@
 
 #include <trine/ops.h>
 
+#include "backends/simt/core/group.h"
 #include "backends/simt/core/queue.h"
 #include "state.h"
 
@@ -124,6 +125,7 @@ const trine_backend *simt_open_backend(const trine_host *host, char *reason_out,
     const cuda_driver *driver = cuda_driver_open(host, reason_out, reason_size);
     if (driver == NULL) return NULL;
     simt_fill_backend(&backend);
+    simt_fill_groups(&backend);
     backend.peak = cuda_peak;
     backend.tuned = trine_tuned_cuda_text;
     snprintf(driver_version, sizeof driver_version, "%d.%d", driver->version / 1000, driver->version % 1000 / 10);

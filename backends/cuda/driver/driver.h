@@ -35,6 +35,7 @@
     ENTRY(StreamCreate) \
     ENTRY(StreamDestroy) \
     ENTRY(StreamSynchronize) \
+    ENTRY(StreamQuery) \
     ENTRY(EventCreate) \
     ENTRY(EventDestroy) \
     ENTRY(EventRecord) \
@@ -47,6 +48,13 @@
     ENTRY(MemcpyHtoDAsync) \
     ENTRY(MemcpyDtoHAsync) \
     ENTRY(MemcpyDtoDAsync) \
+    ENTRY(MemsetD8Async) \
+    ENTRY(IpcGetMemHandle) \
+    ENTRY(IpcOpenMemHandle) \
+    ENTRY(IpcCloseMemHandle) \
+    ENTRY(DeviceGetByPCIBusId) \
+    ENTRY(DeviceCanAccessPeer) \
+    ENTRY(CtxEnablePeerAccess) \
     ENTRY(StreamIsCapturing) \
     ENTRY(StreamBeginCapture) \
     ENTRY(StreamEndCapture) \

@@ -34,6 +34,21 @@ void cuda_leave(const cuda_device *d, cuda_scope scope) {
     if (scope.pushed) d->driver->CtxPopCurrent(&current);
 }
 
+trine_status cuda_reach_peer(cuda_device *d, const char *pci) {
+    CUdevice other;
+    CUcontext context;
+    int can = 0;
+    trine_status status = CUDA_CALL(d->driver, DeviceGetByPCIBusId, &other, pci);
+    if (status == TRINE_OK) status = CUDA_CALL(d->driver, DeviceCanAccessPeer, &can, d->device, other);
+    if (status == TRINE_OK && !can)
+        return d->driver->error(TRINE_ERR_UNSUPPORTED, "the device cannot reach the memory of the one at %s", pci);
+    if (status == TRINE_OK) status = CUDA_CALL(d->driver, DevicePrimaryCtxRetain, &context, other);
+    if (status != TRINE_OK) return status;
+    const CUresult result = d->driver->CtxEnablePeerAccess(context, 0);
+    return result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED ? TRINE_OK
+                                                            : cuda_status(d->driver, "cuCtxEnablePeerAccess", result);
+}
+
 /* ---------------------------------------------------------------------------------------------------- built-in code */
 
 #define WALK(op, OP) extern const unsigned char trine_##op##_cuda_code[];

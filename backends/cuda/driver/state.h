@@ -68,6 +68,9 @@ typedef struct cuda_scope {
 trine_status cuda_enter(const cuda_device *d, cuda_scope *scope_out);
 void cuda_leave(const cuda_device *d, cuda_scope scope);
 
+/* Lets the current context, this device's, reach the memory of another one, by its PCI address. */
+trine_status cuda_reach_peer(cuda_device *d, const char *pci);
+
 /* What this module has of an op: its kernels, and its device code. */
 typedef struct cuda_op {
     const trine_kernel *kernels;  /* NULL: a hole */

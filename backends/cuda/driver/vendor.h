@@ -16,17 +16,20 @@ typedef CUstreamCaptureMode simt_capture_mode;
 typedef CUresult simt_result;
 typedef CUmodule simt_module;
 typedef CUfunction simt_entry;
+typedef CUipcMemHandle simt_ipc_handle;
 enum {
     SIMT_MARKS = CUDA_MARKS,
     SIMT_STREAM_NON_BLOCKING = CU_STREAM_NON_BLOCKING,
     SIMT_EVENT_DEFAULT = CU_EVENT_DEFAULT,
-    SIMT_HOST_PORTABLE = CU_MEMHOSTALLOC_PORTABLE
+    SIMT_HOST_PORTABLE = CU_MEMHOSTALLOC_PORTABLE,
+    SIMT_IPC_LAZY = CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 };
 #define SIMT_DEFAULT_STREAM CU_STREAM_LEGACY
 #define SIMT_NOT_CAPTURING CU_STREAM_CAPTURE_STATUS_NONE
 #define SIMT_CAPTURE_OF_THREAD CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 
 #define SIMT_SUCCESS CUDA_SUCCESS
+#define SIMT_NOT_READY CUDA_ERROR_NOT_READY
 #define SIMT_CAPTURE_RELAXED CU_STREAM_CAPTURE_MODE_RELAXED
 #define SIMT_PARAM_POINTER CU_LAUNCH_PARAM_BUFFER_POINTER
 #define SIMT_PARAM_SIZE CU_LAUNCH_PARAM_BUFFER_SIZE
@@ -38,6 +41,7 @@ enum {
 #define simt_enter cuda_enter
 #define simt_leave cuda_leave
 #define simt_words cuda_words
+#define simt_reach_peer cuda_reach_peer
 #define simt_find_parts cuda_find_parts
 #define simt_open_part cuda_open_part
 #define simt_close_part cuda_close_part

@@ -2,6 +2,7 @@
 /* The emulator's threads: one stack each, switched by setjmp. */
 #include "emulator.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,22 +12,58 @@
 
 enum { STACK = 1 << 17 };
 
-struct emulator emulator;
-_Alignas(1024) char emulator_memory[EMULATOR_CLUSTER][EMULATOR_MEMORY];
+EMULATOR_OWN struct emulator emulator;
 
-static struct fiber {
-    bool started;
+typedef struct fiber {
+    void *stack; /* NULL: it has not been started */
     emulator_state state;
     int first, count; /* of the threads waited for in WAIT_PART */
     jmp_buf at;
-} fibers[EMULATOR_CLUSTER][EMULATOR_THREADS], *fiber = fibers[0]; /* of the block that runs */
-static jmp_buf scheduler;
-static emulator_entry *running;
-static const void *parameters;
+} fiber_state;
+
+/* What a thread of the host keeps for its launches. */
+static EMULATOR_OWN struct machine {
+    _Alignas(1024) char memory[EMULATOR_CLUSTER][EMULATOR_MEMORY];
+    fiber_state fibers[EMULATOR_CLUSTER][EMULATOR_THREADS];
+    uint64_t slot[EMULATOR_THREADS];
+    jmp_buf scheduler;
+    emulator_entry *running;
+    const void *parameters;
+} *machine;
+static EMULATOR_OWN fiber_state *fiber; /* of the block that runs */
+
+static pthread_key_t key;
+
+static void free_machine(void *context) {
+    struct machine *m = context;
+    for (int rank = 0; rank < EMULATOR_CLUSTER; rank++)
+        for (int i = 0; i < EMULATOR_THREADS; i++)
+            if (m->fibers[rank][i].stack != NULL) munmap(m->fibers[rank][i].stack, STACK);
+    munmap(m, sizeof *m);
+}
+
+static void make_key(void) { pthread_key_create(&key, free_machine); }
+
+static void *map(size_t bytes) {
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at != MAP_FAILED) return at;
+    fprintf(stderr, "emulator: out of memory\n");
+    abort();
+}
+
+static void find_machine(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (machine != NULL) return;
+    pthread_once(&once, make_key);
+    machine = map(sizeof *machine);
+    pthread_setspecific(key, machine);
+    emulator.slot = machine->slot;
+    emulator.memory = machine->memory;
+}
 
 static void switch_to_scheduler(void) {
     const int self = emulator.thread;
-    if (_setjmp(fiber[self].at) == 0) _longjmp(scheduler, 1);
+    if (_setjmp(fiber[self].at) == 0) _longjmp(machine->scheduler, 1);
 }
 
 void emulator_wait(emulator_state state) {
@@ -43,7 +80,7 @@ void emulator_wait_part(int first, int count) {
 /* A fiber outlives its kernel and serves the next. */
 static void fiber_main(void) {
     for (;;) {
-        running(parameters);
+        machine->running(machine->parameters);
         emulator.slot[emulator.thread] = EMULATOR_GONE;
         emulator_wait(DONE);
     }
@@ -52,13 +89,12 @@ static void fiber_main(void) {
 static void resume(int thread) {
     static ucontext_t unused;
     emulator.thread = thread;
-    if (_setjmp(scheduler) != 0) return;
-    if (fiber[thread].started) _longjmp(fiber[thread].at, 1);
-    fiber[thread].started = true;
+    if (_setjmp(machine->scheduler) != 0) return;
+    if (fiber[thread].stack != NULL) _longjmp(fiber[thread].at, 1);
+    fiber[thread].stack = map(STACK);
     ucontext_t start;
     getcontext(&start);
-    start.uc_stack.ss_sp =
-        mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    start.uc_stack.ss_sp = fiber[thread].stack;
     start.uc_stack.ss_size = STACK;
     start.uc_link = &unused;
     makecontext(&start, fiber_main, 0);
@@ -110,6 +146,7 @@ static void run_block(int threads, bool reverse) {
         for (int i = 0; i < threads; i += EMULATOR_WARP)
             progress |= release(i, i + EMULATOR_WARP < threads ? i + EMULATOR_WARP : threads, WAIT_WARP);
         progress |= release(0, threads, WAIT_BLOCK);
+        for (int i = 0; i < threads; i++) progress |= fiber[i].state == READY; /* it waits for another launch */
         progress |= emulator.changes != changes && release_changed(threads);
         changes = emulator.changes;
     }
@@ -125,26 +162,26 @@ static bool release_cluster(int threads) {
     bool any = false, all = true;
     for (int rank = 0; rank < emulator.cluster; rank++)
         for (int i = 0; i < threads; i++) {
-            any |= fibers[rank][i].state == WAIT_CLUSTER;
-            all &= fibers[rank][i].state == WAIT_CLUSTER || fibers[rank][i].state == DONE;
+            any |= machine->fibers[rank][i].state == WAIT_CLUSTER;
+            all &= machine->fibers[rank][i].state == WAIT_CLUSTER || machine->fibers[rank][i].state == DONE;
         }
     for (int rank = 0; any && all && rank < emulator.cluster; rank++)
         for (int i = 0; i < threads; i++)
-            if (fibers[rank][i].state == WAIT_CLUSTER) fibers[rank][i].state = READY;
+            if (machine->fibers[rank][i].state == WAIT_CLUSTER) machine->fibers[rank][i].state = READY;
     return any && all;
 }
 
 static void run_cluster(int64_t first, int threads, bool reverse) {
     bool done = false, progress = true;
     for (int rank = 0; rank < emulator.cluster; rank++)
-        for (int i = 0; i < threads; i++) fibers[rank][i].state = READY;
+        for (int i = 0; i < threads; i++) machine->fibers[rank][i].state = READY;
     while (!done && progress) {
         const uint64_t changes = emulator.changes;
         done = true;
         for (int k = 0; k < emulator.cluster; k++) {
             emulator.rank = reverse ? emulator.cluster - 1 - k : k;
             emulator.block = first + emulator.rank;
-            fiber = fibers[emulator.rank];
+            fiber = machine->fibers[emulator.rank];
             release_changed(threads);
             run_block(threads, reverse);
             for (int i = 0; i < threads; i++) done &= fiber[i].state == DONE;
@@ -158,12 +195,14 @@ static void run_cluster(int64_t first, int threads, bool reverse) {
 }
 
 void emulator_launch(emulator_entry *entry, const void *params, int64_t blocks, int threads, int cluster) {
-    static unsigned launches;
+    static _Atomic unsigned launches;
     const bool reverse = launches++ % 2;
-    running = entry;
-    parameters = params;
+    find_machine();
+    machine->running = entry;
+    machine->parameters = params;
     emulator.threads = threads;
     emulator.blocks = blocks;
     emulator.cluster = cluster;
-    for (int64_t i = 0; i < blocks; i += cluster) run_cluster(reverse ? blocks - cluster - i : i, threads, reverse);
+    const bool from_end = reverse && !(entry(NULL) & EMULATOR_ALONE); /* else blocks would wait for each other */
+    for (int64_t i = 0; i < blocks; i += cluster) run_cluster(from_end ? blocks - cluster - i : i, threads, reverse);
 }

@@ -30,7 +30,7 @@ DEVICE int thread_index() { return emulator.thread; }
 DEVICE int64_t block_index() { return emulator.block; }
 DEVICE int64_t block_count() { return emulator.blocks; }
 DEVICE void sync_block() { emulator_wait(WAIT_BLOCK); }
-DEVICE char *launch_memory() { return emulator_memory[emulator.rank]; }
+DEVICE char *launch_memory() { return emulator.memory[emulator.rank]; }
 template <class Value> DEVICE Value shuffle_xor(Value x, int mask) {
     uint64_t word[(sizeof x + sizeof(uint64_t) - 1) / sizeof(uint64_t)] = {};
     memcpy(word, &x, sizeof x);

@@ -33,7 +33,7 @@ struct emulated_barrier {
 };
 DEVICE char *emulated_address(uint32_t address, uint32_t size) {
     if (address % size != 0 || address >= (uint32_t)emulator.cluster * EMULATOR_MEMORY) __builtin_trap();
-    return &emulator_memory[0][0] + address;
+    return &emulator.memory[0][0] + address;
 }
 DEVICE emulated_barrier &emulated_barrier_at(uint32_t address) {
     return *(emulated_barrier *)emulated_address(address, sizeof(emulated_barrier));

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Groups of ranks on devices, whose drivers have the same calls under other names (queue.c): each rank's area is memory
+ * of its device, which the others reach as peers, by a pointer in the same process and by a handle in others. */
+#include "group.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <trine/ops.h>
+
+#include <vendor.h>
+
+#include "spec/number.h"
+
+/* Of a thread, by each rank: of two kinds, sums and what is to be added up. */
+enum { PLACES = 2 * EXCHANGE_SETS * EXCHANGE_ROUNDS, WORDS = 240 };
+/* Seconds between looks at the other ranks while a queue is waited for, and after which the thread sleeps between
+ * them. */
+static const double slice = 1e-3, patience = 0.02;
+
+/* Memory of a rank, which stays with the process: that of a group which was closed serves the next one of its size.
+ * Others may still have it mapped, and those of a group that failed may still write there: that is never used again. */
+typedef struct area {
+    struct area *next;
+    const simt_device *device;
+    simt_pointer memory;
+    size_t bytes;
+    uint64_t *launches; /* device memory */
+    uint32_t *stop;     /* likewise */
+    exchange_report *report;
+    bool free;
+} area;
+
+/* What the others need to find it. */
+typedef struct blob {
+    int64_t bytes;
+    uint64_t memory;
+    int32_t pid, units;
+    char pci[32];
+    simt_ipc_handle handle;
+} blob;
+
+typedef struct peer {
+    char *area;
+    bool opened; /* by its handle */
+    int pid, pidfd;
+} peer;
+
+typedef struct group {
+    struct group *next;
+    const trine_host *host;
+    const trine_device *device;
+    void *queue;             /* that it was opened with, and then of the last call */
+    int rank, ranks, beside; /* beside: ranks of the same device */
+    int64_t room;
+    double timeout;
+    area *own;
+    bool broken;
+    char words[WORDS];
+    peer peer[EXCHANGE_RANKS];
+} group;
+
+_Static_assert(sizeof(blob) <= TRINE_COMM_BLOB, "a rank's blob");
+
+/* Of the module: all areas, and the groups that are open. */
+static struct {
+    pthread_mutex_t lock;
+    area *areas;
+    group *_Atomic groups;
+} all = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static simt_device *state_of(const trine_device *device) { return device->state; }
+
+/* ------------------------------------------------------------------------------------------------------------ areas */
+
+/* Places of a rank in a round: of so much memory, or else for two ranks one for each thread that an SM starts with, and
+ * as much memory for more of them. */
+static int64_t room_of(const simt_device *d, int ranks, size_t staging) {
+    const int64_t of_all = staging > 0 ? (int64_t)(staging / PLACES / EXCHANGE_PACKET)
+                                       : 2 * (int64_t)d->units * EXCHANGE_THREADS,
+                  blocks = of_all / ranks / EXCHANGE_THREADS;
+    return (blocks > 0 ? blocks : 1) * EXCHANGE_THREADS;
+}
+
+static size_t bytes_of(int64_t room, int ranks) {
+    return EXCHANGE_HEAD + (size_t)PLACES * (size_t)ranks * (size_t)room * EXCHANGE_PACKET;
+}
+
+static area *find_free(const simt_device *d, size_t bytes) {
+    area *found = NULL;
+    pthread_mutex_lock(&all.lock);
+    for (area *a = all.areas; a != NULL && found == NULL; a = a->next)
+        if (a->free && a->device == d && a->bytes == bytes) found = a, a->free = false;
+    pthread_mutex_unlock(&all.lock);
+    return found;
+}
+
+/* The context is current. */
+static trine_status make_area(simt_device *d, size_t bytes, area **out) {
+    area *a = *out = find_free(d, bytes);
+    if (a != NULL) return TRINE_OK;
+    if ((a = calloc(1, sizeof *a)) == NULL) return d->driver->error(TRINE_ERR_MEMORY, "trine_comm_open: out of memory");
+    simt_pointer own = 0;
+    *a = (area){ .device = d, .bytes = bytes };
+    trine_status status = SIMT_CALL(d->driver, MemAlloc, &a->memory, bytes);
+    if (status == TRINE_OK) status = SIMT_CALL(d->driver, MemAlloc, &own, (EXCHANGE_BLOCKS + 1) * sizeof *a->launches);
+    if (status == TRINE_OK)
+        status = SIMT_CALL(d->driver, MemHostAlloc, (void **)&a->report, sizeof *a->report, SIMT_HOST_PORTABLE);
+    if (status != TRINE_OK) {
+        if (a->memory != 0) d->driver->MemFree(a->memory);
+        if (own != 0) d->driver->MemFree(own);
+        free(a);
+        return status;
+    }
+    a->launches = (uint64_t *)(uintptr_t)own;
+    a->stop = (uint32_t *)(a->launches + EXCHANGE_BLOCKS);
+    pthread_mutex_lock(&all.lock);
+    a->next = all.areas;
+    all.areas = a;
+    pthread_mutex_unlock(&all.lock);
+    *out = a;
+    return TRINE_OK;
+}
+
+static trine_status clear_area(simt_device *d, const simt_queue *queue, area *a) {
+    memset(a->report, 0, sizeof *a->report);
+    trine_status status = SIMT_CALL(d->driver, MemsetD8Async, a->memory, 0xff, a->bytes, queue->stream);
+    if (status == TRINE_OK)
+        status = SIMT_CALL(d->driver, MemsetD8Async, (simt_pointer)(uintptr_t)a->launches, 0,
+                           (EXCHANGE_BLOCKS + 1) * sizeof *a->launches, queue->stream);
+    return status == TRINE_OK ? SIMT_CALL(d->driver, StreamSynchronize, queue->stream) : status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- opening */
+
+static trine_status make(const trine_device *device, void *queue, const trine_comm_setup *setup, void *out,
+                         void **comm_out) {
+    simt_device *d = state_of(device);
+    group *g = calloc(1, sizeof *g);
+    blob mine = { .pid = (int32_t)getpid(), .units = device->info.units };
+    simt_scope scope;
+    if (g == NULL) return setup->host->error(TRINE_ERR_MEMORY, "trine_comm_open: out of memory");
+    *comm_out = g;
+    g->host = setup->host;
+    g->device = device;
+    g->queue = queue;
+    g->rank = setup->rank;
+    g->ranks = setup->ranks;
+    g->timeout = setup->timeout;
+    g->room = room_of(d, g->ranks, setup->staging);
+    for (int r = 0; r < g->ranks; r++) g->peer[r].pidfd = -1;
+    trine_status status = simt_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    status = make_area(d, bytes_of(g->room, g->ranks), &g->own);
+    if (status == TRINE_OK) status = clear_area(d, queue, g->own);
+    if (status == TRINE_OK) status = SIMT_CALL(d->driver, IpcGetMemHandle, &mine.handle, g->own->memory);
+    simt_leave(d, scope);
+    if (status != TRINE_OK) return status;
+    mine.memory = (uint64_t)g->own->memory;
+    mine.bytes = (int64_t)g->own->bytes;
+    snprintf(mine.pci, sizeof mine.pci, "%s", device->info.pci);
+    memset(out, 0, TRINE_COMM_BLOB);
+    memcpy(out, &mine, sizeof mine);
+    return TRINE_OK;
+}
+
+/* The context is current. */
+static trine_status map_peer(group *g, int r, const blob *b) {
+    simt_device *d = state_of(g->device);
+    peer *p = &g->peer[r];
+    if (b->bytes != (int64_t)g->own->bytes)
+        return g->host->error(TRINE_ERR_UNSUPPORTED, "trine_comm_open: rank %d's device has %d units, rank %d's %d", r,
+                              b->units, g->rank, g->device->info.units);
+    if (b->pid == (int32_t)getpid()) {
+        p->area = (char *)(uintptr_t)b->memory;
+        return strcmp(b->pci, g->device->info.pci) == 0 ? TRINE_OK : simt_reach_peer(d, b->pci);
+    }
+    simt_pointer at = 0;
+    const trine_status status = SIMT_CALL(d->driver, IpcOpenMemHandle, &at, b->handle, SIMT_IPC_LAZY);
+    if (status != TRINE_OK) return status;
+    p->area = (char *)(uintptr_t)at;
+    p->opened = true;
+    p->pidfd = (int)syscall(SYS_pidfd_open, b->pid, 0); /* -1 before Linux 5.3: the time-out alone tells */
+    return TRINE_OK;
+}
+
+static trine_status join(void *comm, const void *blobs) {
+    group *g = comm;
+    simt_device *d = state_of(g->device);
+    simt_scope scope;
+    trine_status status = simt_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    for (int r = 0; r < g->ranks && status == TRINE_OK; r++) {
+        blob b;
+        memcpy(&b, (const char *)blobs + (size_t)r * TRINE_COMM_BLOB, sizeof b);
+        b.pci[sizeof b.pci - 1] = 0;
+        g->peer[r].pid = b.pid;
+        g->beside += strcmp(b.pci, g->device->info.pci) == 0;
+        if (r == g->rank)
+            g->peer[r].area = (char *)(uintptr_t)g->own->memory;
+        else
+            status = map_peer(g, r, &b);
+    }
+    simt_leave(d, scope);
+    return status;
+}
+
+static void joined(void *comm) {
+    group *g = comm;
+    pthread_mutex_lock(&all.lock);
+    g->next = all.groups;
+    all.groups = g;
+    pthread_mutex_unlock(&all.lock);
+}
+
+static void forget(group *g) {
+    pthread_mutex_lock(&all.lock);
+    if (all.groups == g) {
+        all.groups = g->next;
+    } else {
+        for (group *at = all.groups; at != NULL; at = at->next)
+            if (at->next == g) at->next = g->next;
+    }
+    pthread_mutex_unlock(&all.lock);
+}
+
+/* What failed, in words; all later calls return it. */
+__attribute__((format(printf, 2, 3))) static void give_up(group *g, const char *format, ...) {
+    va_list list;
+    if (g->broken) return;
+    va_start(list, format);
+    trine_vsnprintf(g->words, sizeof g->words, format, list);
+    va_end(list);
+    g->broken = true;
+    *(volatile uint32_t *)&g->own->report->abort = 1;
+}
+
+static void look_at_report(group *g) {
+    const uint64_t failed = *(volatile uint64_t *)&g->own->report->failed;
+    const int about = (int)(failed >> 8 & 0xff), op = (int)(failed >> 16 & 0xffff);
+    const char *name = op > 0 && op < TRINE_OP_COUNT ? trine_specs[op]->name : "a call";
+    switch (failed & 0xff) {
+    case EXCHANGE_FINE: return;
+    case EXCHANGE_LATE:
+        give_up(g, "%s: rank %d of %d did not come within %g s", name, about, g->ranks, g->timeout);
+        return;
+    case EXCHANGE_DIFFERS:
+        give_up(g, "%s: rank %d calls another op, or this with other sizes, types or parameters", name, about);
+        return;
+    case EXCHANGE_REFUSED: give_up(g, "%s: rank %d was refused a call", name, about); return;
+    default: give_up(g, "%s: rank %d aborted the group", name, about);
+    }
+}
+
+static void look_at_peers(group *g) {
+    for (int r = 0; r < g->ranks; r++) {
+        struct pollfd ends = { .fd = g->peer[r].pidfd, .events = POLLIN };
+        if (ends.fd >= 0 && poll(&ends, 1, 0) == 1) give_up(g, "rank %d (process %d) has ended", r, g->peer[r].pid);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------------- waiting */
+
+/* The groups whose last call a queue has: what they report, what has become of their peers; the first that failed. */
+static trine_status look_at_groups(const simt_device *d, const void *queue, bool peers) {
+    trine_status status = TRINE_OK;
+    pthread_mutex_lock(&all.lock);
+    for (group *g = all.groups; g != NULL; g = g->next) {
+        if (g->queue != queue) continue;
+        if (peers) look_at_peers(g);
+        look_at_report(g);
+        if (g->broken && status == TRINE_OK) status = d->driver->error(TRINE_ERR_COMM, "%s", g->words);
+    }
+    pthread_mutex_unlock(&all.lock);
+    return status;
+}
+
+static bool is_in_group(const void *queue) {
+    bool found = false;
+    if (all.groups == NULL) return false;
+    pthread_mutex_lock(&all.lock);
+    for (const group *g = all.groups; g != NULL; g = g->next) found |= g->queue == queue;
+    pthread_mutex_unlock(&all.lock);
+    return found;
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* For a queue's work, as long as no group fails whose last call it has. The context is current. */
+static trine_status wait_in_group(const simt_device *d, const simt_queue *queue) {
+    const bool in_group = is_in_group(queue);
+    trine_status status;
+    const double start = in_group ? now() : 0;
+    for (double looked = start; in_group && d->driver->StreamQuery(queue->stream) == SIMT_NOT_READY;) {
+        const double time = now();
+        if (time - looked < slice) continue;
+        look_at_groups(d, queue, true);
+        looked = time;
+        if (time - start > patience) nanosleep(&(struct timespec){ .tv_nsec = (long)(slice * 1e9) }, NULL);
+    }
+    status = SIMT_CALL(d->driver, StreamSynchronize, queue->stream);
+    return status == TRINE_OK && in_group ? look_at_groups(d, queue, false) : status;
+}
+
+static trine_status queue_wait(const trine_device *device, void *queue) {
+    const simt_device *d = state_of(device);
+    simt_scope scope;
+    trine_status status = simt_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    status = wait_in_group(d, queue);
+    simt_leave(d, scope);
+    return status;
+}
+
+static void close_group(void *comm) {
+    group *g = comm;
+    simt_device *d = state_of(g->device);
+    simt_scope scope;
+    const bool entered = simt_enter(d, &scope) == TRINE_OK;
+    if (entered && wait_in_group(d, g->queue) != TRINE_OK) g->broken = true;
+    forget(g);
+    for (int r = 0; r < g->ranks; r++) {
+        if (g->peer[r].opened) d->driver->IpcCloseMemHandle((simt_pointer)(uintptr_t)g->peer[r].area);
+        if (g->peer[r].pidfd >= 0) close(g->peer[r].pidfd);
+    }
+    if (g->own != NULL && !g->broken) g->own->free = true;
+    if (entered) simt_leave(d, scope);
+    free(g);
+}
+
+static void abort_group(void *comm) {
+    group *g = comm;
+    *(volatile uint32_t *)&g->own->report->abort = 1;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ calls */
+
+static trine_status told(group *g, int op) {
+    look_at_report(g);
+    if (!g->broken) return TRINE_OK;
+    return g->host->error(TRINE_ERR_COMM, "%s: the group is broken: %s", trine_specs[op]->name, g->words);
+}
+
+/* A greeting that says so takes the place of the call's; the group ends with it, since what the others sent stays. */
+static trine_status greet_refused(group *g, int op) {
+    simt_device *d = state_of(g->device);
+    const simt_queue *queue = g->queue;
+    const uint32_t words[4] = { (uint32_t)op | EXCHANGE_IS_REFUSED };
+    uint64_t launches = 0;
+    trine_status status = wait_in_group(d, queue);
+    if (status == TRINE_OK)
+        status = SIMT_CALL(d->driver, MemcpyDtoHAsync, &launches, (simt_pointer)(uintptr_t)g->own->launches,
+                           sizeof launches, queue->stream);
+    if (status == TRINE_OK) status = SIMT_CALL(d->driver, StreamSynchronize, queue->stream);
+    for (int r = 0; r < g->ranks && status == TRINE_OK; r++) {
+        const size_t at = ((launches & 1) * EXCHANGE_RANKS + (size_t)g->rank) * EXCHANGE_PACKET;
+        if (r != g->rank)
+            status = SIMT_CALL(d->driver, MemcpyHtoDAsync, (simt_pointer)(uintptr_t)(g->peer[r].area + at), words,
+                               sizeof words, queue->stream);
+    }
+    return status == TRINE_OK ? SIMT_CALL(d->driver, StreamSynchronize, queue->stream) : status;
+}
+
+static void refuse(void *comm, int op, const char *message) {
+    group *g = comm;
+    simt_device *d = state_of(g->device);
+    simt_scope scope;
+    (void)message;
+    if (told(g, op) != TRINE_OK || simt_enter(d, &scope) != TRINE_OK) return;
+    greet_refused(g, op);
+    simt_leave(d, scope);
+    give_up(g, "%s: this rank was refused a call", trine_specs[op]->name);
+}
+
+/* Of what all ranks must have alike, besides the op. */
+static uint32_t note_of(const trine_call *call, const simt_function *function) {
+    uint64_t h = 14695981039346656037u;
+    const trine_plan *plan = call->plan;
+#define MIX(x) h = (h ^ (uint64_t)(x)) * 1099511628211u, h ^= h >> 29
+    for (int i = 0; i < plan->symbols; i++) MIX(call->dim[i]);
+    for (int i = 0; i < plan->types; i++) MIX(call->type[i]);
+    for (int i = 0; i < plan->params; i++) {
+        const double value = trine_param_get(plan, i, call->args);
+        uint64_t bits;
+        memcpy(&bits, &value, sizeof bits);
+        MIX(bits);
+    }
+    MIX(function->step != NULL);
+#undef MIX
+    return (uint32_t)(h >> 32);
+}
+
+int simt_group_rank(const trine_call *call) { return ((const group *)call->comm)->rank; }
+
+int64_t simt_group_room(const trine_call *call) {
+    const group *g = call->comm;
+    return g != NULL ? g->room : room_of(call->device, (int)call->dim[call->plan->ranks], 0);
+}
+
+trine_status simt_exchange(const trine_call *call, const simt_function *function, exchange_params *p, int64_t packets,
+                           int parts) {
+    group *g = call->comm;
+    const trine_status status = told(g, call->plan->op);
+    if (status != TRINE_OK) return status;
+    /* as many blocks as have room, on the device at once with those of the other ranks there */
+    const int64_t held = 2 * (int64_t)simt_units(call) / g->beside, fit = g->room / EXCHANGE_THREADS;
+    int64_t blocks = simt_blocks(packets, (int64_t)parts * EXCHANGE_THREADS);
+    if (blocks > held) blocks = held;
+    if (blocks > fit) blocks = fit;
+    if (blocks > EXCHANGE_BLOCKS) blocks = EXCHANGE_BLOCKS;
+    if (blocks < 1) blocks = 1;
+    for (int r = 0; r < g->ranks; r++) p->area[r] = g->peer[r].area;
+    p->launches = g->own->launches;
+    p->stop = g->own->stop;
+    p->report = g->own->report;
+    p->patience = (uint64_t)(g->timeout * 1e9);
+    p->room = g->room;
+    p->op = (uint32_t)call->plan->op;
+    p->note = note_of(call, function);
+    p->rank = g->rank;
+    p->ranks = g->ranks;
+    p->blocks = (int32_t)blocks;
+    g->queue = call->queue;
+    return simt_launch(call, function, blocks, EXCHANGE_THREADS, p, sizeof *p);
+}
+
+void simt_fill_groups(trine_backend *backend_out) {
+    backend_out->queue_wait = queue_wait;
+    backend_out->comm_make = make;
+    backend_out->comm_join = join;
+    backend_out->comm_joined = joined;
+    backend_out->comm_close = close_group;
+    backend_out->comm_abort = abort_group;
+    backend_out->comm_refuse = refuse;
+}

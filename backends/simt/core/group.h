@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Groups of ranks on devices: memory of each rank that the others' threads write to. */
+#ifndef TRINE_SIMT_GROUP_H
+#define TRINE_SIMT_GROUP_H
+
+#include "backends/simt/comm/exchange.h"
+#include "host.h"
+
+/* Enters the functions for groups, and that which waits for queues. */
+void simt_fill_groups(trine_backend *backend_out);
+
+/* What the device code is to do: x, y, their rows, n, kind and aligned. The rest is filled in. `packets`: of a row;
+ * `parts`: in how many each round is cut. */
+trine_status simt_exchange(const trine_call *call, const simt_function *function, exchange_params *params,
+                           int64_t packets, int parts);
+
+/* This rank's number. */
+int simt_group_rank(const trine_call *call);
+
+/* Packets that all ranks of a group of the queue's device send in a round, at most; of any call. */
+int64_t simt_group_room(const trine_call *call);
+
+#endif
