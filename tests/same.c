@@ -41,8 +41,8 @@ static const char *const cases[] = {
     "all_to_all T=f32 ranks=3 n=50",
 };
 
-/* Of rows that some numbers of threads share, or the pieces of their blocks, or the keys of a sequence; and of products'
- * sums. */
+/* Of rows that some numbers of threads share, or the pieces of their blocks, or the keys of a sequence; and of
+ * products' sums. */
 static const char *const shared[] = {
     "softmax T=f32 s=3 n=150000 scale=0.3",
     "softmax T=bf16 s=5 n=300001",

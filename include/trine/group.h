@@ -43,6 +43,11 @@ typedef struct trine_comm_options {
  * TRINE_ERR_COMM with a message that names the rank and what it did, outputs may have been written in part, and so does
  * each later call at once. The way out is to close the communicator and to open another.
  *
+ * On CUDA devices a call is asynchronous, as all calls are, and may be recorded into a graph: what another rank did is
+ * told by trine_queue_wait() or by the next call; "nothing is written" does not hold; and a refused call breaks the
+ * group too. All devices must be of one kind and reach each other's memory; ranks may share a device. HIP devices have
+ * no groups.
+ *
  * Without a communicator, comm NULL, a call of a collective op is of all ranks at once: each tensor has one dimension
  * more, `ranks`, in front, and threads of the library do what each rank would, on the queue's device. So a group is
  * tried, and the specification tested. trine_workspace(), trine_explain() and trine_error_bound() answer either.
@@ -55,8 +60,9 @@ typedef struct trine_comm_options {
 TRINE_API trine_status trine_comm_open(trine_queue *queue, int rank, int ranks, const trine_bootstrap *bootstrap,
                                        const trine_comm_options *options, trine_comm **comm_out);
 
-/* Closes this rank's part; NULL is allowed. It waits for nobody: others that still wait for this rank return
- * TRINE_ERR_COMM. It must come before trine_queue_close() of the queue that it was opened with. Since 0.1. */
+/* Closes this rank's part; NULL is allowed. It waits for nobody, but on devices for the calls that this rank has made:
+ * others that still wait for this rank return TRINE_ERR_COMM, by the timeout if its process goes on and they are on
+ * devices. It must come before trine_queue_close() of the queue that it was opened with. Since 0.1. */
 TRINE_API void trine_comm_close(trine_comm *comm);
 
 /* Breaks the group, from any thread: what waits in a call of any of its ranks returns TRINE_ERR_COMM within a tenth of

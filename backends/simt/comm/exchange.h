@@ -3,8 +3,8 @@
  *
  * A rank's area has, for each other rank and each of a few rounds in turn, a place for a packet of each thread. A place
  * that nothing has come to is all ones; a packet is never that in the last word of either half, so that each half tells
- * by itself, in one access of 8 bytes, that it is there. Who has read a packet writes ones again. So data need no flags,
- * no fences and no second way across: a call costs one.
+ * by itself, in one access of 8 bytes, that it is there. Who has read a packet writes ones again. So data need no
+ * flags, no fences and no second way across: a call costs one.
  *
  * A place is used again by the same thread, and when: launches take two sets of places in turn, and a launch ends when
  * it has seen that all ranks have begun theirs (a greeting, which also says what they call). So a rank's launch finds

@@ -42,8 +42,8 @@ EMULATOR_SHARED void emulator_wait(emulator_state state);
 /* The same of `count` threads from number `first` on, none of which may have returned. */
 EMULATOR_SHARED void emulator_wait_part(int first, int count);
 
-/* A kernel's entry: runs a thread of it, if there are parameters, and returns their size; and EMULATOR_ALONE if it waits
- * for other launches, which then must run at the same time, and so declares no shared memory. */
+/* A kernel's entry: runs a thread of it, if there are parameters, and returns their size; and EMULATOR_ALONE if it
+ * waits for other launches, which then must run at the same time, and so declares no shared memory. */
 typedef unsigned emulator_entry(const void *params);
 #define EMULATOR_ALONE 0x80000000u
 
