@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Groups of ranks that are threads and processes: the ops by small pieces, and what goes wrong with other ranks.
- * Nothing may hang, each rank is told which rank did what, and nothing is left behind. */
+ * Nothing may hang, each rank is told which rank did what, and nothing is left behind. One file, since all cases share
+ * the place where ranks meet and what came out there. */
 #include <dirent.h>
 #include <pthread.h>
 #include <signal.h>

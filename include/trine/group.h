@@ -66,7 +66,8 @@ TRINE_API trine_status trine_comm_open(trine_queue *queue, int rank, int ranks, 
 TRINE_API void trine_comm_close(trine_comm *comm);
 
 /* Breaks the group, from any thread: what waits in a call of any of its ranks returns TRINE_ERR_COMM within a tenth of
- * a second, and so does each later call. The communicator must still be closed. Since 0.1. */
+ * a second, and so does each later call; on devices of this rank, and of the others by the timeout. The communicator
+ * must still be closed. Since 0.1. */
 TRINE_API trine_status trine_comm_abort(trine_comm *comm);
 
 /* This rank's number and how many there are; -1 if comm is NULL or closed. Since 0.1. */

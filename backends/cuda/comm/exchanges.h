@@ -8,13 +8,11 @@
 #include "backends/simt/core/group.h"
 
 /* x and y as one row, or as rows for, or from, each rank. */
-static inline exchange_params exchange_of(const trine_call *call, const trine_tensor *x, const trine_tensor *y,
-                                          int64_t n, size_t whole) {
+static inline exchange_params exchange_of(const trine_tensor *x, const trine_tensor *y, int64_t n, size_t whole) {
     const int64_t width = (int64_t)trine_dtype_size(x->dtype);
     exchange_params p = { .x = x->data, .y = y->data, .n = n };
     if (x->rank > 1) p.x_row = x->stride[0] * width;
     if (y->rank > 1) p.y_row = y->stride[0] * width;
-    (void)call;
     p.aligned = ((uintptr_t)p.x | (uintptr_t)p.y | (uintptr_t)p.x_row | (uintptr_t)p.y_row) % whole == 0;
     return p;
 }
@@ -22,7 +20,7 @@ static inline exchange_params exchange_of(const trine_call *call, const trine_te
 /* Sums of a step: packets of whole elements. */
 static inline trine_status exchange_sums(const trine_call *call, const char *step, const trine_tensor *x,
                                          const trine_tensor *y, int64_t n, int kind, int parts) {
-    exchange_params p = exchange_of(call, x, y, n, EXCHANGE_PACKET);
+    exchange_params p = exchange_of(x, y, n, EXCHANGE_PACKET);
     const simt_function function = { .step = step, .type = { x->dtype } };
     p.kind = kind;
     return simt_exchange(call, &function, &p, simt_blocks(n * (int64_t)trine_dtype_size(x->dtype), EXCHANGE_PACKET),
@@ -32,7 +30,7 @@ static inline trine_status exchange_sums(const trine_call *call, const char *ste
 /* Copies: half of a packet is data, as elements of up to 8 bytes. */
 static inline trine_status exchange_copies(const trine_call *call, const trine_tensor *x, const trine_tensor *y,
                                            int64_t n, int root) {
-    exchange_params p = exchange_of(call, x, y, n, EXCHANGE_PACKET / 2);
+    exchange_params p = exchange_of(x, y, n, EXCHANGE_PACKET / 2);
     const size_t width = trine_dtype_size(x->dtype);
     const simt_function function = { .variant = (int)(width < 8 ? width : 8) };
     if (width > 8) p.n *= (int64_t)(width / 8);

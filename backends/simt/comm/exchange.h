@@ -29,13 +29,14 @@ enum {
 
 /* Why a rank gave up, in a word of the host's memory: the code, and from bit 8 the rank that it is about, from bit 16
  * the op that this one calls. */
-enum { EXCHANGE_FINE, EXCHANGE_LATE, EXCHANGE_DIFFERS, EXCHANGE_REFUSED, EXCHANGE_ABORTED };
+enum { EXCHANGE_FINE, EXCHANGE_LATE, EXCHANGE_DIFFERS, EXCHANGE_REFUSED, EXCHANGE_ABORTED, EXCHANGE_ENDED };
 #define EXCHANGE_IS_REFUSED 0x80000000u /* in a greeting's first word, beside the op */
 
 /* In the host's memory, which the device reads and writes. */
 typedef struct exchange_report {
     uint64_t failed;
     uint32_t abort;
+    uint32_t ended[EXCHANGE_RANKS / 32]; /* set of the ranks whose process has: what they sent before still counts */
 } exchange_report;
 
 typedef struct exchange_params {

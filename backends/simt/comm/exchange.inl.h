@@ -71,8 +71,10 @@ struct exchange {
                 if (!failed && system_load(&p.report->abort)) give_up(EXCHANGE_ABORTED, p.rank);
                 if (!failed && now - start > p.patience) give_up(EXCHANGE_LATE, from);
             }
+            const bool last = looks % 1024 == 0 && system_load(&p.report->ended[from / 32]) >> from % 32 & 1;
             pause_thread();
             got = packet_get(at);
+            if (last && !is_there(got) && !failed) give_up(EXCHANGE_ENDED, from);
         }
         return got;
     }

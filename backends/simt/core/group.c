@@ -58,7 +58,7 @@ typedef struct group {
     struct group *next;
     const trine_host *host;
     const trine_device *device;
-    void *queue;             /* that it was opened with, and then of the last call */
+    void *first, *queue;     /* that it was opened with; of the last call */
     int rank, ranks, beside; /* beside: ranks of the same device */
     int64_t room;
     double timeout;
@@ -151,7 +151,7 @@ static trine_status make(const trine_device *device, void *queue, const trine_co
     *comm_out = g;
     g->host = setup->host;
     g->device = device;
-    g->queue = queue;
+    g->first = g->queue = queue;
     g->rank = setup->rank;
     g->ranks = setup->ranks;
     g->timeout = setup->timeout;
@@ -255,15 +255,18 @@ static void look_at_report(group *g) {
     case EXCHANGE_DIFFERS:
         give_up(g, "%s: rank %d calls another op, or this with other sizes, types or parameters", name, about);
         return;
+    case EXCHANGE_ENDED: give_up(g, "rank %d (process %d) has ended", about, g->peer[about % g->ranks].pid); return;
     case EXCHANGE_REFUSED: give_up(g, "%s: rank %d was refused a call", name, about); return;
     default: give_up(g, "%s: rank %d aborted the group", name, about);
     }
 }
 
+/* Tells the device whose processes have ended: a rank that has sent all may end. */
 static void look_at_peers(group *g) {
     for (int r = 0; r < g->ranks; r++) {
         struct pollfd ends = { .fd = g->peer[r].pidfd, .events = POLLIN };
-        if (ends.fd >= 0 && poll(&ends, 1, 0) == 1) give_up(g, "rank %d (process %d) has ended", r, g->peer[r].pid);
+        if (ends.fd >= 0 && poll(&ends, 1, 0) == 1)
+            *(volatile uint32_t *)&g->own->report->ended[r / 32] |= UINT32_C(1) << r % 32;
     }
 }
 
@@ -322,6 +325,17 @@ static trine_status queue_wait(const trine_device *device, void *queue) {
     status = wait_in_group(d, queue);
     simt_leave(d, scope);
     return status;
+}
+
+/* Groups whose last call the queue has go back to the one that they were opened with, which outlives them. */
+static void (*close_queue)(const trine_device *device, void *queue);
+static void queue_close(const trine_device *device, void *queue) {
+    if (is_in_group(queue)) queue_wait(device, queue);
+    pthread_mutex_lock(&all.lock);
+    for (group *g = all.groups; g != NULL; g = g->next)
+        if (g->queue == queue) g->queue = g->first;
+    pthread_mutex_unlock(&all.lock);
+    close_queue(device, queue);
 }
 
 static void close_group(void *comm) {
@@ -402,8 +416,6 @@ static uint32_t note_of(const trine_call *call, const simt_function *function) {
     return (uint32_t)(h >> 32);
 }
 
-int simt_group_rank(const trine_call *call) { return ((const group *)call->comm)->rank; }
-
 int64_t simt_group_room(const trine_call *call) {
     const group *g = call->comm;
     return g != NULL ? g->room : room_of(call->device, (int)call->dim[call->plan->ranks], 0);
@@ -437,6 +449,8 @@ trine_status simt_exchange(const trine_call *call, const simt_function *function
 }
 
 void simt_fill_groups(trine_backend *backend_out) {
+    close_queue = backend_out->queue_close;
+    backend_out->queue_close = queue_close;
     backend_out->queue_wait = queue_wait;
     backend_out->comm_make = make;
     backend_out->comm_join = join;
