@@ -130,12 +130,13 @@ static void attend(const decode *a, const stream_task *x, float *buffer) {
     float factor[STREAM_ROWS];
     stream_sums sums[STREAM_ROWS];
     slots slots;
+    int keys = 0;
     for (int64_t r = 0; r < x->rows; r++) {
         int64_t first, last;
         visible(a, length, (x->row + r) / a->group, &first, &last);
         stream_clip(first, last, start, a->t.part, &low[r], &high[r]);
+        keys = high[r];
     }
-    const int keys = high[x->rows - 1];
     find_slots(a, x->n, x->head, start, keys, &slots);
     for (int64_t h = 0; h < x->heads; h++) {
         const int64_t g = x->head + h;

@@ -60,8 +60,11 @@ static void rows_attend(const rows_job *job, const stream_task *x, float *buffer
     stream_sums sums[STREAM_ROWS];
     block b;
     block_init(&b, a, seq, 0, x->row, x->rows, 1);
-    for (int64_t r = 0; r < x->rows; r++) stream_clip(b.low[r], b.high[r], start, job->t.part, &low[r], &high[r]);
-    const int keys = high[x->rows - 1];
+    int keys = 0;
+    for (int64_t r = 0; r < x->rows; r++) {
+        stream_clip(b.low[r], b.high[r], start, job->t.part, &low[r], &high[r]);
+        keys = high[r];
+    }
     for (int j = 0; j < keys; j++) {
         ks[j] = token_at(k, seq.batch, seq.k + start + j, x->head);
         vs[j] = token_at(v, seq.batch, seq.k + start + j, x->head);
