@@ -87,6 +87,32 @@ gcc -std=c11 -Wall -Wextra -Werror "$prefix/readme.c" -o "$prefix/readme" $(pkg-
 # The installed command finds the installed library and says what it has.
 trine=$(find "$prefix" -path '*bin/trine')
 "$trine" info >/dev/null
+# So does a tree that was moved, to a path with a space, and that cannot be written. Without its modules it says where
+# they would come from.
+moved="$prefix/a moved tree"
+cp -r "$(dirname "$root")" "$moved"
+chmod -R a-w "$moved"
+trap 'chmod -R u+w "$prefix"; rm -rf "$prefix"' EXIT
+in_moved() { echo "$moved/${1#"$(dirname "$root")"/}"; }
+moved_info() {
+    LD_LIBRARY_PATH=$(in_moved "$libdir") "$(in_moved "$trine")" info >"$prefix/log" 2>&1 ||
+        { cat "$prefix/log"; exit 1; }
+}
+moved_info
+for backend in cuda hip; do
+    if [ -f "$libdir/trine-0/trine-$backend.so" ]; then
+        grep -q "^  $backend  *$moved/.*/trine-$backend.so, version" "$prefix/log"
+    else
+        grep -q "^  $backend  *not installed: the package libtrine0-$backend, or" "$prefix/log"
+    fi || { cat "$prefix/log"; exit 1; }
+done
+chmod -R u+w "$moved"
+find "$moved" -name 'trine-*.so' -delete
+moved_info
+for backend in cuda hip; do
+    grep -q "^  $backend  *not installed: the package libtrine0-$backend, or" "$prefix/log" ||
+        { cat "$prefix/log"; exit 1; }
+done
 # Kernels from elsewhere: seen, chosen, judged and measured like ours, and refused where they are wrong.
 mkdir "$prefix/kernels" "$prefix/wrong"
 flags="-std=c11 -O2 -Wall -Wextra -Werror -shared -fPIC $(pkg-config --cflags trine)"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the backends: the CPU's, which is built in, and the modules trine-<name>.so, of which every one that is refused
- * is entered with its reason.
+ * or missing is entered with its reason.
  *
  * A module's code runs in this process, so where it may come from is narrow: directories that were named for the
  * purpose, never the current one; files and directories that not everybody can write. Its handshake is data, read
@@ -23,7 +23,11 @@
 #include "dispatch.h"
 
 static const char prefix[] = "trine-", suffix[] = ".so";
-static const char *const modules[] = { "cuda", "hip" }; /* the project's own */
+/* The project's own, the package that brings each, and what the kernel shows once a driver is there. */
+static const struct {
+    const char *name, *package, *node[2];
+} modules[] = { { "cuda", "libtrine0-cuda", { "/dev/nvidiactl", "/dev/dxg" } },
+                { "hip", "libtrine0-hip", { "/dev/kfd", "/dev/dxg" } } };
 enum { MODULES = sizeof modules / sizeof modules[0] };
 
 bool trine_module_refuse(trine_module_entry *entry, const char *format, ...) {
@@ -140,8 +144,10 @@ static bool check_handshake(trine_module_entry *entry, const trine_module *modul
         return module->extend != NULL || trine_module_refuse(entry, "its handshake has no extend");
     if (module->spec_hash != trine_spec_hash())
         return trine_module_refuse(entry,
-                                   "%s is built from specification %016" PRIx64 ", this library from %016" PRIx64,
-                                   module->name, module->spec_hash, trine_spec_hash());
+                                   "%s %s is built from specification %016" PRIx64 ", this library, " TRINE_VERSION
+                                   ", from %016" PRIx64,
+                                   module->name, module->version != NULL ? module->version : "of no version",
+                                   module->spec_hash, trine_spec_hash());
     return module->init != NULL || trine_module_refuse(entry, "its handshake has no init");
 }
 
@@ -319,8 +325,27 @@ static void try_beside(trine *lib, visited *seen) {
     if (last == NULL || strcmp(last, "/dispatch") != 0) return;
     *last = 0;
     for (int i = 0; i < MODULES; i++) {
-        snprintf(directory, sizeof directory, "%s/backends/%s", self, modules[i]);
+        snprintf(directory, sizeof directory, "%s/backends/%s", self, modules[i].name);
         try_directory(lib, seen, directory);
+    }
+}
+
+/* The project's modules that no directory has are entered too: where one would come from, and whether the machine has
+ * what it is for. */
+static void add_missing(trine *lib) {
+    for (int i = 0; i < MODULES; i++) {
+        int found = 0;
+        while (found < lib->modules && strcmp(lib->module[found].name, modules[i].name) != 0) found++;
+        trine_module_entry *entry = found == lib->modules ? add_entry(lib) : NULL;
+        if (entry == NULL) continue;
+        snprintf(entry->name, sizeof entry->name, "%s", modules[i].name);
+        entry->info.name = entry->name;
+        const char *node = access(modules[i].node[0], F_OK) != 0 ? modules[i].node[1] : modules[i].node[0];
+        const bool there = access(node, F_OK) == 0;
+        trine_module_refuse(entry, "not installed: the package %s, or a build with -D%s=enabled, brings %s%s%s; %s%s",
+                            modules[i].package, modules[i].name, prefix, modules[i].name, suffix,
+                            there ? "a driver is there: " : "no driver was seen: there is no ",
+                            there ? node : modules[i].node[0]);
     }
 }
 
@@ -329,7 +354,7 @@ static trine_status check_list(const trine *lib) {
     for (const char *at = lib->options.backends; at != NULL && *at; at += *at == ',') {
         const size_t length = strcspn(at, ",");
         bool known = length == 0;
-        for (int i = 0; i < MODULES; i++) known |= is_name(at, length, modules[i]);
+        for (int i = 0; i < MODULES; i++) known |= is_name(at, length, modules[i].name);
         for (int i = 0; i < lib->modules; i++) known |= is_name(at, length, lib->module[i].name);
         if (!known)
             return trine_fail(TRINE_ERR_ARGUMENT, "trine_open: unknown backend \"%.*s\" in %s",
@@ -353,6 +378,7 @@ trine_status trine_registry_load(trine *lib) {
     if (lib->options.plugin_path != NULL) try_path(lib, &seen, lib->options.plugin_path);
     try_beside(lib, &seen);
     try_directory(lib, &seen, TRINE_PLUGIN_DIR);
+    add_missing(lib);
     const trine_status status = check_list(lib);
     return status == TRINE_OK ? trine_extend(lib) : status;
 }

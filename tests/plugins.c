@@ -117,7 +117,7 @@ Test(plugins, handshake, .init = set_up, .fini = tear_down) {
         { "wrong_magic", "symbol trine_module is not a handshake: magic 0x2a" },
         { "wrong_abi", "built for ABI 99, this library has ABI 0" },
         { "small", "its handshake has 16 bytes, this library's" },
-        { "wrong_spec", "wrong_spec is built from specification 0000000000001234, this library from " },
+        { "wrong_spec", "wrong_spec 1.2.3 is built from specification 0000000000001234, this library, 0.1.0, from " },
         { "misnamed", "calls itself \"somebody\", not \"misnamed\"" },
         { "says_why", "no driver: libnothing.so.1 not found" },
         { "says_nothing", "its init failed and gave no reason" },

@@ -61,7 +61,12 @@ static void print_text(const trine *lib) {
     trine_backend_info_t backend;
     for (int i = 0; i < trine_backend_count(lib); i++) {
         if (trine_backend_info(lib, i, &backend) != TRINE_OK) continue;
-        printf("  %-8s %s", backend.name, backend.path ? backend.path : "built in");
+        printf("  %-8s ", backend.name);
+        if (backend.refused && !backend.path) {
+            printf("%s\n", backend.refused);
+            continue;
+        }
+        printf("%s", backend.path ? backend.path : "built in");
         if (backend.version) printf(", version %s", backend.version);
         if (backend.refused)
             printf(", refused: %s\n", backend.refused);

@@ -39,7 +39,7 @@ TRINE_API void trine_close(trine_library *lib);
 /* A backend that was tried, in the order of the search. */
 typedef struct trine_backend_info_t {
     const char *name;    /* "cpu", "cuda", ... or the file name of a module whose name could not be read */
-    const char *path;    /* the module's file; NULL for the built-in CPU backend */
+    const char *path;    /* the module's file; NULL for the built-in CPU backend, and for one that is not installed */
     const char *version; /* of the module; NULL if unknown */
     const char *refused; /* why it is not in use; NULL if it is */
     int32_t devices;     /* how many devices it contributed */
