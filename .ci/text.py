@@ -8,7 +8,7 @@ import sys
 
 WIDTH = 120
 # Another's words, and bytes that are what they are.
-PASSED_OVER = re.compile(r"LICENSE$|tests/fuzz/corpus/|tests/golden/generate/hugging_face/")
+PASSED_OVER = re.compile(r"LICENSE$|LICENSES/|tests/fuzz/corpus/|tests/golden/generate/hugging_face/")
 # What has no comments, or whose readers would see one; Debian's files are licensed by packaging/debian/copyright.
 UNLICENSED = re.compile(r"\.gitignore$|\.ci/floor$|NEWS$|.*\.(md|scd)$|packaging/debian/|.*/tuned\.txt$|"
                         r"examples/papers/forest/.*\.(csv|json)$")

@@ -5,9 +5,14 @@ set -eu
 version=$(sed -n 's/.*TRINE_VERSION "\(.*\)"/\1/p' include/trine/version.h)
 rm -rf build-package
 mkdir build-package
-git archive --prefix="trine-$version/" HEAD | tar -x -C build-package
-tar -C build-package -czf "build-package/trine_$version.orig.tar.gz" --sort=name --mtime=@0 --owner=0 --group=0 \
-    --numeric-owner "trine-$version"
+sh packaging/tarball.sh build-package
+# Made as others would, it is the same.
+mkdir build-package/again
+(umask 077 && TZ=Pacific/Auckland LC_ALL=C.UTF-8 sh packaging/tarball.sh build-package/again)
+cmp "build-package/trine-$version.tar.gz" "build-package/again/trine-$version.tar.gz"
+rm -r build-package/again
+mv "build-package/trine-$version.tar.gz" "build-package/trine_$version.orig.tar.gz"
+tar -C build-package -xzf "build-package/trine_$version.orig.tar.gz"
 cp -r packaging/debian "build-package/trine-$version/debian"
 cd "build-package/trine-$version"
 dpkg-buildpackage -us -uc
