@@ -11,7 +11,7 @@ WIDTH = 120
 PASSED_OVER = re.compile(r"LICENSE$|LICENSES/|tests/fuzz/corpus/|tests/golden/generate/hugging_face/")
 # What has no comments, or whose readers would see one; Debian's files are licensed by packaging/debian/copyright.
 UNLICENSED = re.compile(r"\.gitignore$|\.ci/floor$|NEWS$|.*\.(md|scd)$|packaging/debian/|.*/tuned\.txt$|"
-                        r"examples/papers/forest/.*\.(csv|json)$")
+                        r"examples/papers/forest/.*\.(csv|json)$|packaging/recipes/.*\.json$")
 # A tab is the syntax of these.
 TABBED = re.compile(r".*\.scd$|.*/tuned\.txt$|packaging/debian/rules$")
 # Tables have a line for each row.

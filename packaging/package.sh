@@ -11,6 +11,9 @@ mkdir build-package/again
 (umask 077 && TZ=Pacific/Auckland LC_ALL=C.UTF-8 sh packaging/tarball.sh build-package/again)
 cmp "build-package/trine-$version.tar.gz" "build-package/again/trine-$version.tar.gz"
 rm -r build-package/again
+# What other channels take, filled in for it.
+python3 packaging/recipes.py "build-package/trine-$version.tar.gz" \
+    "https://trine.invalid/releases/trine-$version.tar.gz" build-package/recipes
 mv "build-package/trine-$version.tar.gz" "build-package/trine_$version.orig.tar.gz"
 tar -C build-package -xzf "build-package/trine_$version.orig.tar.gz"
 cp -r packaging/debian "build-package/trine-$version/debian"
