@@ -82,7 +82,7 @@ of() { git ls-files "$@" | grep -v '^tests/fuzz/corpus/'; }
 {
     check $(of 'spec/*.c' 'dispatch/*.c' 'check/*.c' 'bench/*.c' 'tools/*.c' 'docs/*.c' 'emulators/*.c' 'tests/*.c' \
         'examples/generate/*.c' 'examples/gpt/*.c' 'examples/papers/*.c' \
-        'examples/linking/*.c')
+        'examples/linking/*.c' 'examples/mpi/*.c')
     check '-DTRINE_MODULE(...)=' $(of 'examples/kernel/*.c')
     check -DCPU_LEVEL=baseline $(of 'backends/cpu/*.c')
     check -DSIMT_BACKEND=cuda -Ibackends/cuda/core -Ibackends/cuda/driver $(of 'backends/simt/*.c' 'backends/cuda/*.c')
