@@ -29,7 +29,7 @@
 enum {
     LINE = 128, /* bytes that one core holds at a time: two lines on x86 (Intel SDM, adjacent-line prefetch) */
     WORDS = 240,
-    SPINS = 2000, /* looks at another rank's count before sleeping, where each rank may have a core */
+    SPINS = 2000, /* looks at another rank's count before sleeping, where `spins` is set */
     DEFAULT_STAGING = 1 << 20
 };
 static const double slice = 0.02; /* seconds of sleep after which a rank looks whether the others are still there */
@@ -60,7 +60,7 @@ typedef struct head {
 
 /* What the others need to find it. */
 typedef struct blob {
-    uint64_t nonce[2], size;
+    uint64_t nonce[2], size, cpus; /* a hash of the CPUs that it may run on */
     int32_t pid, file;
 } blob;
 
@@ -78,6 +78,7 @@ typedef struct group {
     uint32_t step; /* that is written or was posted last */
     bool written;  /* its half may be */
     bool broken;
+    bool spins; /* may each rank on these CPUs have a core? Ranks that are bound have CPUs of their own */
     _Atomic bool aborted;
     char words[WORDS];
     head *own;
@@ -115,6 +116,15 @@ static trine_status make_file(group *g) {
     return TRINE_OK;
 }
 
+/* Of the thread's affinity mask; 0: it is not known. */
+static uint64_t hash_cpus(void) {
+    unsigned char mask[1024] = { 0 };
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    const long size = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+    for (long i = 0; i < size; i++) hash = (hash ^ mask[i]) * UINT64_C(0x100000001b3);
+    return size > 0 ? hash : 0;
+}
+
 trine_status trine_cpu_group_make(const trine_device *device, void *queue, const trine_comm_setup *setup, void *out,
                                   void **comm_out) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -136,7 +146,7 @@ trine_status trine_cpu_group_make(const trine_device *device, void *queue, const
     if (getrandom(g->own->nonce, sizeof g->own->nonce, 0) != (ssize_t)sizeof g->own->nonce)
         return fail(g, TRINE_ERR_DEVICE, "no random numbers");
     g->own->magic = HEAD_MAGIC;
-    blob mine = { .size = g->size, .pid = (int32_t)g->process, .file = g->file };
+    blob mine = { .size = g->size, .cpus = hash_cpus(), .pid = (int32_t)g->process, .file = g->file };
     memcpy(mine.nonce, g->own->nonce, sizeof mine.nonce);
     memset(out, 0, TRINE_COMM_BLOB);
     memcpy(out, &mine, sizeof mine);
@@ -170,9 +180,13 @@ static trine_status map_peer(group *g, int r, const blob *b) {
 
 trine_status trine_cpu_group_join(void *comm, const void *blobs) {
     group *g = comm;
+    blob own;
+    int beside = 0;
+    memcpy(&own, (const char *)blobs + (size_t)g->rank * TRINE_COMM_BLOB, sizeof own);
     for (int r = 0; r < g->ranks; r++) {
         blob b;
         memcpy(&b, (const char *)blobs + (size_t)r * TRINE_COMM_BLOB, sizeof b);
+        beside += b.cpus == own.cpus;
         g->peer[r].pid = b.pid;
         if (r == g->rank) continue;
         const trine_status status = map_peer(g, r, &b);
@@ -180,6 +194,7 @@ trine_status trine_cpu_group_join(void *comm, const void *blobs) {
         /* Where Linux has no such call (before 5.3), the time-out alone tells that a process has ended. */
         if (b.pid != (int32_t)g->process) g->peer[r].pidfd = (int)syscall(SYS_pidfd_open, b.pid, 0);
     }
+    g->spins = beside <= g->host->cores;
     g->peer[g->rank].head = g->own;
     return TRINE_OK;
 }
@@ -277,7 +292,7 @@ static void sleep_for(group *g, peer *p, uint32_t step) {
 static trine_status wait_for(group *g, int op, int r, uint32_t step) {
     peer *p = &g->peer[r];
     if (has_posted(p->head, step)) return TRINE_OK;
-    for (int i = g->ranks <= g->host->cores ? SPINS : 0; i > 0; i--) {
+    for (int i = g->spins ? SPINS : 0; i > 0; i--) {
         pause_core();
         if (has_posted(p->head, step)) return TRINE_OK;
     }
