@@ -49,14 +49,15 @@ static void need_layer(lives *l, gpt_layer *layer, int i) {
     const size_t size = trine_dtype_size(l->model->type);
     const bool norms = gpt_norms_again(c);
     const int64_t r = (int64_t)c->batch * c->context, wide = r * c->width, tall = r * c->hidden,
-                  qkv = r * (c->heads + 2 * c->kv_heads) * (c->width / c->heads), norm = forward(i, NORM),
-                  attend = forward(i, ATTEND), middle = forward(i, MIDDLE_NORM), feed = forward(i, FEED_FORWARD),
+                  head = c->head ? c->head : c->width / c->heads, qkv = r * (c->heads + 2 * c->kv_heads) * head,
+                  mixed = r * c->heads * head, norm = forward(i, NORM), attend = forward(i, ATTEND),
+                  middle = forward(i, MIDDLE_NORM), feed = forward(i, FEED_FORWARD),
                   attention = backward(l, i, ATTENTION);
     need(l, &layer->stream, wide, size, norm, backward(l, i, NORM_BACK));
     need(l, &layer->rstd, r, sizeof(float), norm, backward(l, i, NORM_BACK));
     need_twice(l, norms, &layer->normed, &layer->normed_again, wide, size, norm, attend, backward(l, i, QKV));
     need(l, &layer->qkv, qkv, size, attend, attention);
-    need(l, &layer->mixed, wide, size, attend, attention);
+    need(l, &layer->mixed, mixed, size, attend, attention);
     need(l, &layer->lse, r * c->heads, sizeof(float), attend, attention);
     need(l, &layer->middle, wide, size, middle, backward(l, i, MIDDLE_NORM_BACK));
     need(l, &layer->middle_rstd, r, sizeof(float), middle, backward(l, i, MIDDLE_NORM_BACK));
@@ -66,7 +67,7 @@ static void need_layer(lives *l, gpt_layer *layer, int i) {
     need_twice(l, c->memory == GPT_RECOMPUTED, &layer->activated, &layer->activated_again, tall, size, feed, feed,
                backward(l, i, DOWN));
     need(l, &layer->dactivated, tall, size, backward(l, i, DOWN), backward(l, i, ACTIVATION));
-    need(l, &layer->dmixed, wide, size, backward(l, i, MIXED), attention);
+    need(l, &layer->dmixed, mixed, size, backward(l, i, MIXED), attention);
     need(l, &layer->dqkv, qkv, size, attention, backward(l, i, QKV));
 }
 

@@ -169,69 +169,17 @@ static void check_resume(trine_queue *queue, trine_queue *single, const gpt_data
 
 /* ---------------------------------------------------------------------------------------------------------- devices */
 
-enum { CURVE = 100 };
-static const gpt_schedule long_schedule = {
-    .steps = CURVE, .warmup = 7, .rate = 1e-2f, .beta1 = 0.9f, .beta2 = 0.95f, .weight_decay = 0.1f, .max_norm = 1
-};
-
-/* Changes every parameter by this part of it, up or down. */
-static bool perturb(gpt_model *model, double part, gpt_random *random) {
-    const size_t bytes = (size_t)model->parameters * sizeof(float);
-    float *param = malloc(bytes);
-    bool good = param && trine_memory_read(model->queue, param, model->param, bytes) == TRINE_OK;
-    for (int64_t i = 0; good && i < model->parameters; i++)
-        param[i] *= (float)(1 + (gpt_random_next(random) % 2 ? part : -part));
-    good = good && trine_memory_write(model->queue, model->param, param, bytes) == TRINE_OK;
-    free(param);
-    return good;
-}
-
-/* The losses of a run in which the parameters are perturbed before each step. */
-static bool curve_of(trine_queue *queue, const gpt_data *data, double part, float *losses_out) {
-    gpt_trainer t = { 0 };
-    gpt_random random;
-    gpt_random_seed(&random, 11);
-    bool good = gpt_trainer_open(&t, queue, &tiny, &long_schedule, data, 5, NULL);
-    while (good && t.step < CURVE) good = (part == 0 || perturb(&t.model, part, &random)) && gpt_trainer_step(&t);
-    good = good && gpt_trainer_wait(&t);
-    if (good) memcpy(losses_out, t.history.train, CURVE * sizeof(float));
-    if (!good) printf("# %s\n", t.error);
-    gpt_trainer_close(&t);
-    return good;
-}
-
-/* The coefficient that the specification gives the longest product of the model, and the sum of a batch's losses. */
-static bool coefficients(trine_queue *queue, double *product_out, double *sum_out) {
-    const int64_t rows = tiny.batch * tiny.context;
-    const trine_tensor x = trine_tensor_2d(NULL, TRINE_F32, tiny.width, rows),
-                       dy = trine_tensor_2d(NULL, TRINE_F32, rows, GPT_BYTES);
-    const trine_tensor dw = trine_tensor_2d(NULL, TRINE_F32, tiny.width, GPT_BYTES),
-                       row = trine_tensor_2d(NULL, TRINE_F32, 1, rows);
-    const trine_tensor one = trine_tensor_1d(NULL, TRINE_F32, 1);
-    const trine_matmul_args product = { TRINE_ARGS(matmul), .a = &x, .b = &dy, .d = &dw };
-    const trine_reduce_sum_args sum = { TRINE_ARGS(reduce_sum), .x = &row, .row_sums = &one };
-    return trine_error_bound(queue, TRINE_OP_MATMUL, &product, "d", product_out) == TRINE_OK &&
-           trine_error_bound(queue, TRINE_OP_REDUCE_SUM, &sum, "row_sums", sum_out) == TRINE_OK;
-}
-
-/* Another device, or CPU level, may round as the bounds allow. A product whose error is within its bound is the exact
- * one of weights changed by the bound's coefficient: how far such changes at each step take the losses is how far
- * another device's may be; the mean of the losses has a bound of its own. */
+/* Another device, or CPU level, may round as the bounds allow. */
 static void check_device(trine_queue *queue, trine *lib, int device, const gpt_data *data) {
     float here[CURVE], there[CURVE], perturbed[CURVE];
-    double product, sum, allowed = 0, worst = 0, most = 0;
+    double product, sum, worst = 0, most = 0;
     trine_device_info_t info = { .name = "?", .arch = "?" };
     trine_queue *other = NULL;
     bool good =
         trine_device_info(lib, device, &info) == TRINE_OK && trine_queue_open(lib, device, NULL, &other) == TRINE_OK;
-    good = good && coefficients(queue, &product, &sum) && curve_of(queue, data, 0, here) &&
-           curve_of(other, data, 0, there) && curve_of(queue, data, product, perturbed);
-    for (int i = 0; good && i < CURVE; i++) {
-        const double off = fabs((double)there[i] - (double)here[i]);
-        allowed = fmax(allowed, fabs((double)perturbed[i] - (double)here[i]));
-        worst = fmax(worst, off / (allowed + 2 * (sum + 0x1p-24) * (double)here[i]));
-        most = fmax(most, off);
-    }
+    good = good && coefficients(queue, &tiny, &product, &sum) && curve_of(queue, data, &tiny, 0, here) &&
+           curve_of(other, data, &tiny, 0, there) && curve_of(queue, data, &tiny, product, perturbed);
+    if (good) worst = off_by(here, there, perturbed, sum, &most);
     tap(good && worst <= 1, "the losses of %d steps on %s (%s): off by up to %.1e, %.2f of what the bounds allow",
         CURVE, info.name, info.arch, most, worst);
     trine_queue_close(other);

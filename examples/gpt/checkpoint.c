@@ -46,7 +46,7 @@ enum {
 #define FILE_VERSION 2
 #define FILE_LIMIT ((int64_t)1 << 36)
 #define STEP_LIMIT ((int64_t)1 << 40)
-enum { SOME = 1 << 20 }; /* numbers that are read and written at once */
+enum { SOME = GPT_STATE_PIECE }; /* numbers that are read and written at once */
 
 static uint64_t get(const uint8_t *bytes, int count) {
     uint64_t x = 0;

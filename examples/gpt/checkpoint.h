@@ -7,6 +7,8 @@
 
 #include "model.h"
 
+enum { GPT_STATE_PIECE = 1 << 20 }; /* parameters whose state is asked for at once */
+
 /* How to train. */
 typedef struct gpt_schedule {
     int64_t steps, warmup; /* the rate rises over `warmup` steps, then falls as a cosine to a tenth */

@@ -11,6 +11,8 @@
 #include "away.h"
 #include "export.h"
 #include "options.h"
+#include "ranks.h"
+#include "share.h"
 #include "trainer.h"
 
 static volatile sig_atomic_t interrupted;
@@ -25,7 +27,7 @@ static double now(void) {
 /* --------------------------------------------------------------------------------------------------------- progress */
 
 typedef struct progress {
-    bool terminal;
+    bool terminal, ended;          /* ended: before its last step, as it was told */
     double begun, shown, training; /* seconds spent in steps but the first, which loads code */
     double mean, weight;           /* of the loss */
     int64_t first, last, entered;
@@ -37,7 +39,7 @@ static bool progress_due(const progress *p, const gpt_trainer *t) {
 }
 
 static double tokens_of(const gpt_trainer *t, int64_t steps) {
-    return (double)(steps * t->model.config.batch * t->model.config.context);
+    return (double)(steps * t->model.whole.batch * t->model.whole.context);
 }
 
 static double tokens_per_second(const progress *p, const gpt_trainer *t) {
@@ -67,13 +69,24 @@ static void progress_show(progress *p, const gpt_trainer *t, bool finish) {
     fflush(stdout);
 }
 
+/* Has the run been told to end? Ranks do so at one step, which they agree on every now and then. */
+static bool told_to_end(gpt_trainer *t, bool *end_out) {
+    *end_out = interrupted != 0;
+    if (!t->model.whole.group) return true;
+    *end_out = false;
+    return t->step % 16 != 0 || gpt_share_any(&t->model, interrupted != 0, end_out) ||
+           (snprintf(t->error, sizeof t->error, "%s", trine_error_message()), false);
+}
+
 static bool train(gpt_trainer *t, const options *o, progress *p) {
     const int64_t often = t->schedule.steps / 14 + 1;
     double loss;
     bool shown = false;
     if (t->step == 0 && !gpt_trainer_evaluate(t, 64, true, &loss)) return false;
-    while (t->step < p->last && !interrupted) {
+    while (t->step < p->last) {
         const double start = now();
+        if (!told_to_end(t, &p->ended)) return false;
+        if (p->ended) break;
         if (!gpt_trainer_step(t)) return false;
         const bool first = t->step == p->first + 1, evaluates = t->step % often == 0,
                    saves = o->save_every && t->step % o->save_every == 0 && t->step < p->last;
@@ -98,6 +111,8 @@ static bool write_losses(const gpt_trainer *t, const char *path) {
 
 /* ------------------------------------------------------------------------------------------------------------- main */
 
+static bool first_rank(const gpt_trainer *t) { return !t->model.whole.group || t->model.whole.group->rank == 0; }
+
 static int run(gpt_trainer *t, const options *o) {
     progress p = { .terminal = isatty(STDOUT_FILENO),
                    .begun = now(),
@@ -109,12 +124,14 @@ static int run(gpt_trainer *t, const options *o) {
     if (!train(t, o, &p)) return complain(t->error, "");
     const double seconds = now() - p.begun;
     if (o->save && !gpt_trainer_save(t, o->save)) return complain(t->error, "");
-    if (o->export && !gpt_export(&t->model, o->export, t->error, sizeof t->error)) return complain(t->error, "");
-    if (interrupted) return complain("interrupted", o->save ? "the checkpoint is written" : ""), 130;
+    if (first_rank(t) && o->export && !gpt_export(&t->model, o->export, t->error, sizeof t->error))
+        return complain(t->error, "");
+    if (p.ended) return complain("interrupted", o->save ? "the checkpoint is written" : ""), 130;
     if (!gpt_trainer_evaluate(t, 512, false, &held_out)) return complain(t->error, "");
-    if (!gpt_curve_write(&t->history, o->svg, t->error, sizeof t->error)) return complain(t->error, "");
+    if (first_rank(t) && !gpt_curve_write(&t->history, o->svg, t->error, sizeof t->error))
+        return complain(t->error, "");
     printf("loss curve: %s\n", o->svg);
-    if (o->losses && !write_losses(t, o->losses)) return complain(o->losses, strerror(errno));
+    if (first_rank(t) && o->losses && !write_losses(t, o->losses)) return complain(o->losses, strerror(errno));
     if (o->sample) {
         printf("---- a sample of %d bytes ----\n", o->sample);
         if (!gpt_trainer_sample(t, o->prompt, o->sample, o->seed, stdout)) return complain(t->error, "");
@@ -133,7 +150,7 @@ static void print_offload(const gpt_model *model) {
 }
 
 static int with_queue(const options *o, const gpt_checkpoint *from, const gpt_data *data, trine_queue *queue,
-                      trine *lib) {
+                      trine *lib, const gpt_group *group) {
     gpt_trainer t = { 0 };
     trine_device_info_t device;
     int status = 1;
@@ -142,11 +159,12 @@ static int with_queue(const options *o, const gpt_checkpoint *from, const gpt_da
     offload.lib = lib;
     offload.threads = o->threads;
     if (o->offloads) config.away = &offload;
+    if (group) config.group = group;
     if (!gpt_trainer_open(&t, queue, &config, &o->schedule, data, o->seed, from)) {
         complain(t.error, "");
     } else if (trine_device_info(lib, trine_queue_device(queue), &device) == TRINE_OK) {
         printf("%lld parameters in %d layers on %s (%s, %s); %lld bytes of text in %lld files, %lld held out\n",
-               (long long)t.model.parameters, (int)o->config.layers, device.name, device.model, device.arch,
+               (long long)gpt_parameters(&o->config), (int)o->config.layers, device.name, device.model, device.arch,
                (long long)(data->train_size + data->held_out_size), (long long)data->files,
                (long long)data->held_out_size);
         printf("activations: %.1f MB in %.1f MB, of which at most %.1f are needed at once\n",
@@ -161,23 +179,76 @@ static int with_queue(const options *o, const gpt_checkpoint *from, const gpt_da
     return status;
 }
 
-static int with_data(const options *o, const gpt_checkpoint *from, const gpt_data *data) {
+/* The device of a rank: "cuda" and "cuda:2" are the first of some, which ranks take in turn. */
+static int device_of(trine *lib, const char *name, int rank) {
+    char numbered[64];
+    const int length = (int)strcspn(name, ":"), first = name[length] ? atoi(name + length + 1) : 0;
+    int count = 0, alone = trine_device_find(lib, name);
+    do snprintf(numbered, sizeof numbered, "%.*s:%d", length, name, first + count);
+    while (trine_device_find(lib, numbered) >= 0 && ++count);
+    if (count == 0) return alone;
+    snprintf(numbered, sizeof numbered, "%.*s:%d", length, name, first + rank % count);
+    return trine_device_find(lib, numbered);
+}
+
+/* The queue of a device by its name; of a rank's, or of the best one of a name that is NULL. */
+static trine_status open_queue(const options *o, trine *lib, int rank, trine_queue **queue_out) {
+    trine_queue_options choices = { sizeof choices, .threads = o->threads };
+    trine_device_info_t info;
+    const char *name = o->device;
+    int device = TRINE_BEST_DEVICE;
+    if (o->ranks && !name) { /* that of rank 0 */
+        if (trine_queue_open(lib, device, &choices, queue_out) != TRINE_OK ||
+            trine_device_info(lib, trine_queue_device(*queue_out), &info) != TRINE_OK)
+            return TRINE_ERR_DEVICE;
+        trine_queue_close(*queue_out);
+        *queue_out = NULL;
+        name = info.name;
+    }
+    if (name && (device = o->ranks ? device_of(lib, name, rank) : trine_device_find(lib, name)) < 0)
+        return complain(name, "no such device; trine info lists them"), TRINE_ERR_ARGUMENT;
+    if (o->ranks && !o->threads && trine_device_info(lib, 0, &info) == TRINE_OK)
+        choices.threads = info.units > o->ranks ? info.units / o->ranks : 1;
+    const trine_status status = trine_queue_open(lib, device, &choices, queue_out);
+    if (status != TRINE_OK) complain("opening a queue", trine_error_message());
+    return status;
+}
+
+/* What a process needs to train; of a rank, with how it finds the others. */
+typedef struct job {
+    const options *o;
+    const gpt_checkpoint *from;
+    const gpt_data *data;
+} job;
+
+static int live(void *context, int rank, const trine_bootstrap *bootstrap) {
+    const job *j = context;
+    gpt_group group = j->o->group;
     trine *lib = NULL;
     trine_queue *queue = NULL;
-    int status = 1, device = TRINE_BEST_DEVICE;
+    int status = 1;
+    group.rank = rank;
+    group.ranks = j->o->ranks;
+    if (rank > 0 && !freopen("/dev/null", "w", stdout)) return complain("/dev/null", strerror(errno));
     if (trine_open(NULL, &lib) != TRINE_OK) return complain("opening trine", trine_error_message());
-    if (o->device && (device = trine_device_find(lib, o->device)) < 0) {
-        complain(o->device, "no such device; trine info lists them");
-    } else {
-        const trine_queue_options choices = { sizeof choices, .threads = o->threads };
-        if (trine_queue_open(lib, device, &choices, &queue) != TRINE_OK)
-            complain("opening a queue", trine_error_message());
+    if (open_queue(j->o, lib, rank, &queue) == TRINE_OK) {
+        if (bootstrap && trine_comm_open(queue, rank, group.ranks, bootstrap, NULL, &group.comm) != TRINE_OK)
+            complain("opening a group", trine_error_message());
         else
-            status = with_queue(o, from, data, queue, lib);
+            status = with_queue(j->o, j->from, j->data, queue, lib, bootstrap ? &group : NULL);
     }
+    trine_comm_close(group.comm);
     trine_queue_close(queue);
     trine_close(lib);
     return status;
+}
+
+static int with_data(const options *o, const gpt_checkpoint *from, const gpt_data *data) {
+    job j = { o, from, data };
+    if (o->ranks == 0) return live(&j, 0, NULL);
+    const gpt_group group = { .ranks = o->ranks, .tensors = o->group.tensors, .parts = o->group.parts };
+    const char *wrong = gpt_group_check(&o->config, &group);
+    return wrong ? complain(wrong, "") : gpt_ranks_run(o->ranks, live, &j);
 }
 
 int main(int argc, char **argv) {

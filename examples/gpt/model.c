@@ -6,10 +6,12 @@
 
 #include "activations.h"
 #include "away.h"
+#include "share.h"
 #include "state.h"
 
-static int64_t head_size(const gpt_config *c) { return c->width / c->heads; }
+static int64_t head_size(const gpt_config *c) { return c->head ? c->head : c->width / c->heads; }
 static int64_t qkv_width(const gpt_config *c) { return (c->heads + 2 * c->kv_heads) * head_size(c); }
+static int64_t mixed_width(const gpt_config *c) { return c->heads * head_size(c); }
 
 const char *gpt_config_check(const gpt_config *c) {
     if (c->context < 1 || c->context > 1 << 16) return "the context must be 1 to 65536 tokens";
@@ -34,14 +36,14 @@ static int64_t take(int64_t *at, int64_t count) {
     return here;
 }
 
-/* Places the parameters; `layer` may be NULL. */
-static int64_t place(const gpt_config *c, gpt_layer *layer, int64_t *decayed_out, int64_t *final_norm_out) {
+int64_t gpt_place(const gpt_config *config, gpt_layer *layer, int64_t *decayed_out, int64_t *final_norm_out) {
+    const gpt_config *c = config;
     int64_t at = (int64_t)c->vocabulary * c->width;
     gpt_layer unused = { 0 };
     for (int i = 0; i < c->layers; i++) {
         gpt_layer *l = layer ? &layer[i] : &unused;
         l->w_qkv = take(&at, c->width * qkv_width(c));
-        l->w_mixed = take(&at, (int64_t)c->width * c->width);
+        l->w_mixed = take(&at, mixed_width(c) * c->width);
         l->w_gate_up = take(&at, (int64_t)c->width * 2 * c->hidden);
         l->w_down = take(&at, (int64_t)c->hidden * c->width);
     }
@@ -57,7 +59,7 @@ static int64_t place(const gpt_config *c, gpt_layer *layer, int64_t *decayed_out
 
 int64_t gpt_parameters(const gpt_config *config) {
     int64_t decayed, final_norm;
-    return place(config, NULL, &decayed, &final_norm);
+    return gpt_place(config, NULL, &decayed, &final_norm);
 }
 
 bool gpt_reserve(gpt_model *model, void *pointer_out, int64_t count, size_t size) {
@@ -78,8 +80,8 @@ static bool reserve_typed(gpt_model *model, void *pointer_out, int64_t count) {
 
 static bool reserve_all(gpt_model *model) {
     const gpt_config *c = &model->config;
-    const int64_t r = (int64_t)c->batch * c->context, n = model->parameters;
-    TRY(reserve_typed(model, &model->weight, n) && reserve_typed(model, &model->grad, n));
+    const int64_t r = (int64_t)c->batch * c->context, n = gpt_share_room(model);
+    TRY(reserve_typed(model, &model->weight, n) && reserve_typed(model, &model->grad, n) && gpt_share_open(model));
     TRY(reserve(model, &model->cosines, c->context * head_size(c) / 2) &&
         reserve(model, &model->sines, c->context * head_size(c) / 2));
     TRY(reserve(model, &model->tokens, r) && reserve(model, &model->labels, r) &&
@@ -105,8 +107,11 @@ static bool fill_tables(gpt_model *model) {
 }
 
 bool gpt_open(gpt_model *model, const gpt_config *config, trine_queue *queue, uint64_t seed) {
-    *model = (gpt_model){ .config = *config, .queue = queue, .type = config->mixed ? TRINE_BF16 : TRINE_F32 };
-    model->parameters = place(config, model->layer, &model->decayed, &model->final_norm);
+    *model = (gpt_model){
+        .config = gpt_share_of(config), .whole = *config, .queue = queue, .type = config->mixed ? TRINE_BF16 : TRINE_F32
+    };
+    model->parameters = gpt_place(&model->config, model->layer, &model->decayed, &model->final_norm);
+    gpt_share_begin(model);
     model->host = malloc((size_t)config->batch * (size_t)config->context * sizeof(float));
     return model->host && reserve_all(model) && fill_tables(model) && gpt_state_begin(model, seed);
 }
@@ -224,13 +229,13 @@ static bool attend(gpt_model *model, gpt_layer *l, int sequences, int length) {
     const trine_tensor v = heads_of(model, l->qkv, c->heads + c->kv_heads, c->kv_heads, sequences, length);
     const trine_tensor o = trine_tensor_4d(l->mixed, model->type, sequences, length, c->heads, head_size(c));
     const trine_tensor lse = trine_tensor_3d(l->lse, TRINE_F32, sequences, c->heads, length);
-    const trine_tensor mixed = matrix(model, l->mixed, r, c->width),
-                       w_mixed = matrix(model, at(model, model->weight, l->w_mixed), c->width, c->width);
+    const trine_tensor mixed = matrix(model, l->mixed, r, mixed_width(c)),
+                       w_mixed = matrix(model, at(model, model->weight, l->w_mixed), mixed_width(c), c->width);
     const trine_tensor delta = matrix(model, model->delta, r, c->width);
     TRY(product(model, &x, &w, &qkv));
     RUN(rope, .x = &rotated, .cos = &cosines, .sin = &sines, .y = &rotated);
     RUN(attention, .q = &q, .k = &k, .v = &v, .o = &o, .lse = &lse, .causal = 1);
-    return product(model, &mixed, &w_mixed, &delta);
+    return product(model, &mixed, &w_mixed, &delta) && gpt_share_sum(model, model->delta, r * c->width);
 }
 
 static bool feed_forward(gpt_model *model, gpt_layer *l, int64_t r) {
@@ -246,7 +251,7 @@ static bool feed_forward(gpt_model *model, gpt_layer *l, int64_t r) {
                        delta = matrix(model, model->delta, r, c->width);
     TRY(product(model, &x, &w, &both));
     RUN(swiglu, .gate = &gate, .up = &up, .y = &activated);
-    return product(model, &activated, &w_down, &delta);
+    return product(model, &activated, &w_down, &delta) && gpt_share_sum(model, model->delta, r * c->width);
 }
 
 /* From the tokens in device memory up to the logits. */
@@ -280,7 +285,7 @@ static bool losses(gpt_model *model, int sequences, int length) {
     const trine_tensor loss = vector(model->loss, r), dloss = vector(model->dloss, 1);
     TRY(forward(model, sequences, length));
     if (model->dloss_rows != r) {
-        const float share = (float)(1.0 / (double)r);
+        const float share = (float)(1.0 / (double)(r * gpt_share_batches(model)));
         TRY(trine_memory_write(model->queue, model->dloss, &share, sizeof share) == TRINE_OK);
         model->dloss_rows = r;
     }
@@ -305,6 +310,7 @@ bool gpt_loss_of_text(gpt_model *model, const int32_t *text, const int64_t *plac
     const int64_t batch = model->config.batch, context = model->config.context, r = batch * context;
     const trine_tensor loss = plain(model->loss, 1, r), sum = vector(model->scale + 1, 1),
                        mean = vector(model->losses + slot, 1);
+    if (gpt_share_batches(model) > 1) place += batch * model->whole.group->rank;
     for (int64_t b = 0; b < batch; b++) {
         const size_t bytes = (size_t)context * sizeof *text;
         TRY(trine_memory_copy(model->queue, model->tokens + b * context, text + place[b], bytes) == TRINE_OK);
@@ -312,8 +318,8 @@ bool gpt_loss_of_text(gpt_model *model, const int32_t *text, const int64_t *plac
     }
     TRY(losses(model, model->config.batch, model->config.context));
     RUN(reduce_sum, .x = &loss, .row_sums = &sum);
-    RUN(scale, .x = &sum, .y = &mean, .alpha = (float)(1.0 / (double)r));
-    return true;
+    RUN(scale, .x = &sum, .y = &mean, .alpha = (float)(1.0 / (double)(r * gpt_share_batches(model))));
+    return gpt_share_loss(model, model->losses + slot);
 }
 
 bool gpt_predict(gpt_model *model, const int32_t *tokens, int length, float logits_out[GPT_BYTES]) {
@@ -343,12 +349,13 @@ static bool attend_gradient(gpt_model *model, gpt_layer *l, void *dstream, int s
                        rotated = heads_of(model, l->dqkv, 0, heads + kv, sequences, length);
     const trine_tensor cosines = plain(model->cosines, c->context, head_size(c) / 2),
                        sines = plain(model->sines, c->context, head_size(c) / 2);
-    TRY(product_gradient(model, l->mixed, l->w_mixed, dstream, l->dmixed, r, c->width, c->width));
+    TRY(product_gradient(model, l->mixed, l->w_mixed, dstream, l->dmixed, r, mixed_width(c), c->width));
     RUN(attention_backward, .dout = &dout, .q = &q, .k = &k, .v = &v, .o = &o, .lse = &lse, .dq = &dq, .dk = &dk,
         .dv = &dv, .causal = 1);
     RUN(rope_backward, .dy = &rotated, .cos = &cosines, .sin = &sines, .dx = &rotated);
     TRY(norm_again(model, l->stream, l->norm, l->normed_again, r));
-    return product_gradient(model, l->normed_again, l->w_qkv, l->dqkv, model->dnormed, r, c->width, qkv_width(c));
+    return product_gradient(model, l->normed_again, l->w_qkv, l->dqkv, model->dnormed, r, c->width, qkv_width(c)) &&
+           gpt_share_sum(model, model->dnormed, r * c->width);
 }
 
 static bool feed_forward_gradient(gpt_model *model, gpt_layer *l, void *dstream, int64_t r) {
@@ -361,7 +368,8 @@ static bool feed_forward_gradient(gpt_model *model, gpt_layer *l, void *dstream,
     RUN(swiglu_backward, .dy = &dy, .gate = &gate, .up = &up, .dgate = &gate, .dup = &up);
     TRY(norm_again(model, l->middle, l->middle_norm, l->middle_normed_again, r));
     return product_gradient(model, l->middle_normed_again, l->w_gate_up, l->gate_up, model->dnormed, r, width,
-                            2 * hidden);
+                            2 * hidden) &&
+           gpt_share_sum(model, model->dnormed, r * width);
 }
 
 /* From the logits' gradient the tied table's, as the last layer's weight, and the final norm's input's. */

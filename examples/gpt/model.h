@@ -33,6 +33,15 @@ typedef struct gpt_offload {
 
 typedef struct gpt_away gpt_away;
 
+/* How the ranks of a group share a model. Functions that compute, read the state or write it are then called by all of
+ * them, with the same arguments. */
+typedef struct gpt_group {
+    trine_comm *comm;
+    int32_t rank, ranks;
+    int32_t tensors; /* 1: a rank has some of each layer's heads and hidden columns; 0: some of a batch's sequences */
+    int32_t parts;   /* 1, without tensors: and a part of the optimizer's state, as ZeRO's first stage */
+} gpt_group;
+
 typedef struct gpt_config {
     int32_t context; /* tokens per sequence */
     int32_t batch;   /* sequences per step */
@@ -46,6 +55,8 @@ typedef struct gpt_config {
     int32_t mixed;  /* 1: activations, gradients and the weights in use are bf16, the optimizer's f32; 0: all f32 */
     int32_t memory; /* GPT_SHARED, ...; a checkpoint does not have it */
     const gpt_offload *away; /* NULL: the device keeps all state; nor has it this */
+    const gpt_group *group;  /* NULL: one rank has all; nor this */
+    int32_t head;            /* the size of a head, of a rank's share; 0: width / heads */
 } gpt_config;
 
 /* What is kept of a layer's forward pass for its gradient. r = batch*context rows; `void *` is of the model's type. */
@@ -64,7 +75,7 @@ typedef struct gpt_layer {
 } gpt_layer;
 
 typedef struct gpt_model {
-    gpt_config config;
+    gpt_config config, whole; /* what this rank has, and what all have; the same without a group */
     trine_queue *queue;
     int64_t parameters, decayed; /* all, and the matrices, which come first and decay; the embedding is at 0 */
     int64_t final_norm;
@@ -72,6 +83,12 @@ typedef struct gpt_model {
     void *weight, *grad;  /* device memory, all in one run each */
     float *param, *m, *v; /* likewise, but of the first `kept` parameters; in f32 param is weight */
     int64_t kept;
+    /* Of a rank with a part of the state: it begins with parameter `part_first`, and has `kept` of the `part` that each
+     * rank has room for. The gradient of these, and their weights in use; in f32 that is param, beside weight. */
+    int64_t part, part_first;
+    void *part_grad, *part_weight;
+    double *squares;        /* of the gradient's parts: of each rank, then two more */
+    float *exchanged;       /* state on its way to other ranks */
     gpt_away *away;         /* the state of the others; NULL: there are none */
     float *cosines, *sines; /* context, head/2 */
     int32_t *tokens, *labels;
@@ -96,6 +113,12 @@ typedef struct gpt_model {
 /* NULL, or what is wrong with a configuration. */
 const char *gpt_config_check(const gpt_config *config);
 
+/* Likewise, with how a group is to share it. */
+const char *gpt_group_check(const gpt_config *config, const gpt_group *group);
+
+/* Places the parameters of a configuration, or of a rank's share; returns their number. `layer` may be NULL. */
+int64_t gpt_place(const gpt_config *config, gpt_layer *layer, int64_t *decayed_out, int64_t *final_norm_out);
+
 /* The number of parameters of a valid configuration. */
 int64_t gpt_parameters(const gpt_config *config);
 
@@ -103,7 +126,7 @@ int64_t gpt_parameters(const gpt_config *config);
 bool gpt_open(gpt_model *model, const gpt_config *config, trine_queue *queue, uint64_t seed);
 void gpt_close(gpt_model *model);
 
-/* The state of `count` parameters from `first` on, wherever it is. */
+/* The state of `count` parameters of the whole model from `first` on, wherever it is. */
 enum { GPT_PARAM, GPT_M, GPT_V };
 bool gpt_state_write(gpt_model *model, int which, int64_t first, int64_t count, const float *from);
 bool gpt_state_read(gpt_model *model, int which, int64_t first, int64_t count, float *to);
@@ -112,15 +135,15 @@ bool gpt_state_read(gpt_model *model, int which, int64_t first, int64_t count, f
 bool gpt_refresh(gpt_model *model);
 
 /* Mean cross-entropy in nats of predicting labels[i] from tokens up to i, for `sequences` <= batch sequences of
- * `length` <= context tokens. */
+ * `length` <= context tokens; of a rank's own sequences. */
 bool gpt_loss(gpt_model *model, const int32_t *tokens, const int32_t *labels, int sequences, int length,
               double *loss_out);
 
-/* The same for a whole batch whose sequence b is text[place[b]], text[place[b] + 1], ... in device memory, into
- * model->losses[slot], without waiting. */
+/* The same for a whole batch, that of all ranks, whose sequence b is text[place[b]], text[place[b] + 1], ... in device
+ * memory, into model->losses[slot], without waiting. */
 bool gpt_loss_of_text(gpt_model *model, const int32_t *text, const int64_t *place, int slot);
 
-/* The gradient of the last loss into model->grad. */
+/* The gradient of the last loss into model->grad: what this rank's sequences have of it. */
 bool gpt_gradient(gpt_model *model, int sequences, int length);
 
 typedef struct gpt_step {
@@ -128,7 +151,8 @@ typedef struct gpt_step {
     int64_t number; /* from 1 */
 } gpt_step;
 
-/* Clips the gradient and takes an AdamW step; without waiting, where the device keeps all state. */
+/* Adds up the ranks' gradients, clips them and takes an AdamW step; without waiting, where the device keeps all
+ * state. */
 bool gpt_update(gpt_model *model, const gpt_step *step);
 
 /* The logits of the byte after the last of one sequence. */

@@ -39,7 +39,12 @@ static const char usage[] =
     "as\n"
     "                    the measured times of a step there and here say and its memory allows; on the CPU 0)\n"
     "  --device NAME     as trine info lists them (TRINE_DEVICE, else the best)\n"
-    "  --threads N       on the CPU (the cores)\n"
+    "  --threads N       on the CPU (the cores; of ranks, each its part of them)\n"
+    "  --ranks N         processes that train the model together, each with a part of every batch (1); on GPUs each "
+    "has\n"
+    "                    its own, beginning with the first\n"
+    "  --zero            each rank keeps a part of the optimizer's state\n"
+    "  --tensors         each rank has some of each layer's heads and hidden columns, instead of some sequences\n"
     "  --save FILE       write a checkpoint at the end\n"
     "  --save-every N    and every N steps\n"
     "  --export FOLDER   write the model as others read it: model.safetensors as transformers has it, model.gguf\n"
@@ -75,6 +80,9 @@ enum {
     OFFLOAD_SHARE,
     DEVICE,
     THREADS,
+    RANKS,
+    ZERO,
+    TENSORS,
     SAVE,
     SAVE_EVERY,
     EXPORT,
@@ -106,6 +114,9 @@ static const struct option known[] = {
     { "offload-share", 1, 0, OFFLOAD_SHARE },
     { "device", 1, 0, DEVICE },
     { "threads", 1, 0, THREADS },
+    { "ranks", 1, 0, RANKS },
+    { "zero", 0, 0, ZERO },
+    { "tensors", 0, 0, TENSORS },
     { "save", 1, 0, SAVE },
     { "save-every", 1, 0, SAVE_EVERY },
     { "export", 1, 0, EXPORT },
@@ -148,7 +159,10 @@ static bool option_set(options *o, int option, const char *text) {
     if (option == RATE) return part(text, &o->schedule.rate);
     if (option == OFFLOAD_SHARE) return part(text, &o->offload.share);
     const bool sized = option >= BATCH && option <= VOCABULARY;
-    const int64_t most = sized ? INT32_MAX : option == THREADS || option == SAMPLE ? 1 << 20 : (int64_t)1 << 32;
+    const int64_t most = sized                                   ? INT32_MAX
+                         : option == RANKS                       ? TRINE_MAX_RANKS
+                         : option == THREADS || option == SAMPLE ? 1 << 20
+                                                                 : (int64_t)1 << 32;
     switch (option) {
     case TEXT: o->text = text; return true;
     case DEVICE: o->device = text; return true;
@@ -158,6 +172,8 @@ static bool option_set(options *o, int option, const char *text) {
     case SVG: o->svg = text; return true;
     case LOSSES: o->losses = text; return true;
     case MIXED: o->config.mixed = 1; return true;
+    case ZERO: o->group.parts = 1; return true;
+    case TENSORS: o->group.tensors = 1; return true;
     case OFFLOAD: o->offload.file = text; return o->offloads = true;
     case MEMORY: return memory_read(text, &o->config.memory);
     case PROMPT: o->prompt = text; return true;
@@ -176,6 +192,7 @@ static bool option_set(options *o, int option, const char *text) {
     case VOCABULARY: o->config.vocabulary = (int32_t)n; return true;
     case SEED: o->seed = (uint64_t)n; return true;
     case THREADS: o->threads = (int)n; return true;
+    case RANKS: o->ranks = (int)n; return true;
     case SAVE_EVERY: o->save_every = n; return true;
     case STOP: o->stop = n; return true;
     case SAMPLE: o->sample = (int)n; return true;
@@ -204,6 +221,11 @@ int options_read(options *o, int argc, char **argv) {
     }
     if (o->offload.share >= 0 && !o->offloads) return complain("--offload-share", "--offload is needed beside it"), 2;
     if (o->save_every && !o->save) return complain("--save-every", "--save says where"), 2;
+    if (o->ranks == 0 && (o->group.parts || o->group.tensors))
+        return complain(o->group.parts ? "--zero" : "--tensors", "--ranks is needed beside it"), 2;
+    if (o->ranks && o->offloads) return complain("--offload", "ranks keep the optimizer's state on the device"), 2;
+    if (o->group.tensors && o->export)
+        return complain("--export", "of what ranks share by --tensors: --save it, and --resume without ranks"), 2;
     const char *wrong = gpt_config_check(&o->config);
     return wrong ? complain(wrong, ""), 2 : -1;
 }

@@ -10,7 +10,8 @@ typedef struct options {
     gpt_config config;
     gpt_schedule schedule;
     int64_t save_every, stop;
-    int threads, sample;
+    int threads, sample, ranks;
+    gpt_group group; /* what is told of it */
     uint64_t seed;
     bool offloads;
     gpt_offload offload;

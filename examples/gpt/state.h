@@ -17,6 +17,10 @@ bool gpt_reserve(gpt_model *model, void *pointer_out, int64_t count, size_t size
 /* Decides where the state is, and takes the memory; what else is on the device must be there. */
 bool gpt_state_open(gpt_model *model);
 
+/* State of what this rank has, by its places here. */
+bool gpt_state_put(gpt_model *model, int which, int64_t first, int64_t count, const float *from);
+bool gpt_state_get(gpt_model *model, int which, int64_t first, int64_t count, float *to);
+
 /* Random parameters, and no moments. */
 bool gpt_state_begin(gpt_model *model, uint64_t seed);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "share.h"
 #include "trainer.h"
 
 static bool failed(gpt_trainer *t, const char *doing) {
@@ -29,7 +30,7 @@ static bool load_text(gpt_trainer *t) {
 }
 
 static bool load_state(gpt_trainer *t, const gpt_checkpoint *from) {
-    const int64_t n = t->model.parameters, most = n < 1 << 20 ? n : 1 << 20;
+    const int64_t n = gpt_parameters(&t->model.whole), most = n < 1 << 20 ? n : 1 << 20;
     float *some = malloc((size_t)most * sizeof *some);
     bool good = some != NULL;
     for (int which = GPT_PARAM; which <= GPT_V; which++)
@@ -118,7 +119,7 @@ bool gpt_trainer_step(gpt_trainer *trainer) {
     const gpt_config *c = &t->model.config;
     const gpt_schedule *s = &t->schedule;
     const uint64_t places = (uint64_t)(t->data->train_size - c->context);
-    for (int b = 0; b < c->batch; b++) t->place[b] = (int64_t)(gpt_random_next(&t->random) % places);
+    for (int b = 0; b < t->model.whole.batch; b++) t->place[b] = (int64_t)(gpt_random_next(&t->random) % places);
     const gpt_step step = { rate_at(s, t->step), s->beta1, s->beta2, s->weight_decay, s->max_norm, t->step + 1 };
     if (!gpt_loss_of_text(&t->model, t->text, t->place, (int)(t->step - t->history.count)) ||
         !gpt_gradient(&t->model, c->batch, c->context) || !gpt_update(&t->model, &step))
@@ -150,22 +151,46 @@ bool gpt_trainer_evaluate(gpt_trainer *trainer, int64_t windows, bool record, do
 
 static bool state_to_save(void *from, int which, int64_t first, int64_t count, float *to) {
     gpt_trainer *t = from;
+    t->saved++;
     return gpt_state_read(&t->model, which, first, count, to) || failed(t, "saving");
+}
+
+/* The parts of the state that the first rank has not asked for, as it need not if it cannot write: each is read by all
+ * ranks together. */
+static bool read_rest(gpt_trainer *t) {
+    const int64_t n = gpt_parameters(&t->model.whole), pieces = (n + GPT_STATE_PIECE - 1) / GPT_STATE_PIECE;
+    float *state = malloc(GPT_STATE_PIECE * sizeof *state);
+    bool good = state || failed(t, "saving");
+    while (good && t->saved < 3 * pieces) {
+        const int64_t first = t->saved % pieces * GPT_STATE_PIECE;
+        good = state_to_save(t, (int)(t->saved / pieces), first,
+                             n - first < GPT_STATE_PIECE ? n - first : GPT_STATE_PIECE, state);
+    }
+    free(state);
+    return good;
 }
 
 bool gpt_trainer_save(gpt_trainer *trainer, const char *path) {
     gpt_trainer *t = trainer;
+    const gpt_group *g = t->model.whole.group;
+    bool lost = false;
     if (!gpt_trainer_wait(t)) return false;
-    const gpt_checkpoint c = { .config = t->model.config,
+    const gpt_checkpoint c = { .config = t->model.whole,
                                .schedule = t->schedule,
                                .random = t->random,
                                .text_hash = t->data->hash,
                                .step = t->step,
                                .history = t->history,
-                               .parameters = t->model.parameters,
+                               .parameters = gpt_parameters(&t->model.whole),
                                .read = state_to_save,
                                .from = t };
-    return gpt_checkpoint_save(&c, path, t->error, sizeof t->error);
+    t->saved = 0;
+    const bool saved = (g && g->rank) || gpt_checkpoint_save(&c, path, t->error, sizeof t->error);
+    if (!g) return saved;
+    if (!read_rest(t)) return false;
+    if (!gpt_share_any(&t->model, !saved, &lost)) return failed(t, "saving");
+    if (lost && saved) snprintf(t->error, sizeof t->error, "%s: not written by the first rank", path);
+    return !lost;
 }
 
 static int draw(const float *logits, gpt_random *random) {

@@ -19,6 +19,7 @@ typedef struct gpt_trainer {
     int64_t *place; /* of a batch's sequences in it */
     const gpt_data *data;
     int32_t *tokens, *labels; /* a batch to evaluate */
+    int64_t saved;            /* parts of the state that have been read for a checkpoint */
     char error[512];
 } gpt_trainer;
 
@@ -39,6 +40,7 @@ bool gpt_trainer_wait(gpt_trainer *trainer);
  * entered in the history if `record`. */
 bool gpt_trainer_evaluate(gpt_trainer *trainer, int64_t windows, bool record, double *loss_out);
 
+/* All ranks call it; the first one writes the file, which is the same for any number of ranks. */
 bool gpt_trainer_save(gpt_trainer *trainer, const char *path);
 
 /* Prints `count` characters that the model writes after `prompt`, drawn at a temperature of 0.8. */
