@@ -98,18 +98,60 @@ def test_mistakes():
         trine.all_reduce(x, comm=comm)
 
 
+# A rank that meets the others by a store, and compares with PyTorch's own collectives: sums of small whole numbers, so
+# that no order of them matters.
 PROCESS = """
-import sys, torch, trine
-rank, path = int(sys.argv[1]), sys.argv[2]
-store = torch.distributed.FileStore(path, 2)
+import sys, time, pathlib, torch, trine
+import torch.distributed as dist
+rank, ranks, kind, path = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], pathlib.Path(sys.argv[4])
+if kind == "file":
+    store = dist.FileStore(str(path / "store"), ranks)
+elif kind == "tcp" and rank == 0:
+    store = dist.TCPStore("localhost", 0, ranks, is_master=True, wait_for_workers=False)
+    (path / "written").write_text(str(store.port))
+    (path / "written").rename(path / "port")
+elif kind == "tcp":
+    while not (path / "port").exists():
+        time.sleep(0.01)
+    store = dist.TCPStore("localhost", int((path / "port").read_text()), ranks, wait_for_workers=False)
+elif kind == "env":
+    store, rank, ranks = next(dist.rendezvous("env://"))
+dist.init_process_group("gloo", store=dist.PrefixStore("gloo", store), rank=rank, world_size=ranks)
+x = torch.randint(-99, 99, (3, 1000), generator=torch.Generator().manual_seed(rank)).float()
+rows = torch.randint(-99, 99, (ranks, 500), generator=torch.Generator().manual_seed(9 + rank)).float()
 for _ in range(2):
-    with trine.Comm(rank, 2, store, timeout=60) as comm:
-        y = trine.all_reduce(torch.full((3, 1000), rank + 1.0), comm=comm)
-        assert y.shape == (3, 1000) and (y == 3).all()
+    with trine.Comm(rank, ranks, store, timeout=60) as comm:
+        assert (comm.rank, comm.ranks) == (rank, ranks)
+        for kind, op in ("sum", dist.ReduceOp.SUM), ("max", dist.ReduceOp.MAX):
+            expected = x.clone()
+            dist.all_reduce(expected, op)
+            assert torch.equal(trine.all_reduce(x, comm=comm, kind=kind), expected)
+        expected = [torch.empty_like(x) for _ in range(ranks)]
+        dist.all_gather(expected, x)
+        assert torch.equal(trine.all_gather(x.reshape(-1), comm=comm), torch.stack(expected).reshape(ranks, -1))
+        summed = rows.clone()
+        dist.all_reduce(summed)
+        assert torch.equal(trine.reduce_scatter(rows, comm=comm), summed[rank])
+        expected = torch.empty_like(rows)
+        dist.all_to_all_single(expected, rows)
+        assert torch.equal(trine.all_to_all(rows, comm=comm), expected)
+        expected = x.clone()
+        dist.broadcast(expected, 1)
+        assert torch.equal(trine.broadcast(x, comm=comm, root=1), expected)
+dist.barrier()  # rank 0 has the store
+dist.destroy_process_group()
 """
 
 
-def test_processes(tmp_path):
+@pytest.mark.parametrize("kind", ["file", "tcp"])
+def test_processes(tmp_path, kind):
     pytest.importorskip("torch")
-    ranks = [subprocess.Popen([sys.executable, "-c", PROCESS, str(r), str(tmp_path / "store")]) for r in range(2)]
-    assert [r.wait(timeout=120) for r in ranks] == [0, 0]
+    ranks = [subprocess.Popen([sys.executable, "-c", PROCESS, str(r), "4", kind, str(tmp_path)]) for r in range(4)]
+    assert [r.wait(timeout=240) for r in ranks] == [0, 0, 0, 0]
+
+
+def test_torchrun(tmp_path):
+    pytest.importorskip("torch")
+    (tmp_path / "rank.py").write_text(PROCESS)
+    run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "4"]
+    subprocess.run([*run, str(tmp_path / "rank.py"), "0", "0", "env", str(tmp_path)], check=True, timeout=240)
