@@ -11,8 +11,10 @@
 
 typedef enum cdna_chip { CDNA_GFX90A, CDNA_GFX942, CDNA_GFX950, CDNA_CHIPS } cdna_chip;
 
-/* A chip with its memory. Device addresses are host addresses; only what lies in an allocation may be touched. */
+/* One chip or several, with their memory. Device addresses are host addresses; only what lies in an allocation may be
+ * touched. */
 typedef struct cdna_machine cdna_machine;
+enum { CDNA_DEVICES = 16 };
 typedef struct cdna_object cdna_object;
 
 /* What a code object says of a kernel. */
@@ -81,6 +83,7 @@ typedef struct cdna_options {
     uint64_t budget;  /* most instructions of one wave; 0: 2^32 */
     FILE *trace;      /* NULL, or where each executed instruction is printed; then one thread runs */
     int trace_wave;   /* the wave to trace; -1: all */
+    int device;       /* that it runs on */
 } cdna_options;
 
 typedef struct cdna_grid {
@@ -100,6 +103,13 @@ void *cdna_memory_alloc(cdna_machine *machine, size_t bytes);
 bool cdna_memory_free(cdna_machine *machine, void *memory);
 /* Makes memory of the caller's known; cdna_memory_free then only forgets it. */
 bool cdna_memory_register(cdna_machine *machine, void *memory, size_t bytes, bool writable);
+/* Memory of one of the devices: others may touch it only if they were let, and if it is for peers; -1: of whoever. What
+ * is for peers must be touched with the system's scope, by up to 8 bytes at a time; memory of the host that is not
+ * coherent never with that scope, since what others do there is seen between launches alone. */
+typedef enum cdna_use { CDNA_ANY_USE, CDNA_FOR_PEERS, CDNA_INCOHERENT } cdna_use;
+void cdna_memory_place(cdna_machine *machine, void *memory, int device, cdna_use use);
+/* Lets a device reach another's memory; false if it does already. */
+bool cdna_memory_reach(cdna_machine *machine, int device, int other);
 /* From now on memory of the process that is in no allocation may be touched too, as with a device that shares the
  * host's page tables: guard pages then tell. */
 void cdna_memory_share(cdna_machine *machine);
@@ -120,7 +130,8 @@ const char *cdna_object_instruction(const cdna_object *object, int index, uint32
 /* True if the instruction is one the interpreter executes. */
 bool cdna_object_known(const cdna_object *object, int index);
 
-/* Runs a kernel to its end. `arguments` are the explicit ones, laid out as the kernel declares; hidden ones are added.
+/* Runs a kernel to its end; several threads may, if none of the memory that a launch sees is freed meanwhile.
+ * `arguments` are the explicit ones, laid out as the kernel declares; hidden ones are added.
  * False with failure->message if it was stopped. */
 bool cdna_launch(cdna_machine *machine, const cdna_kernel *kernel, const cdna_grid *grid, const void *arguments,
                  size_t bytes, const cdna_options *options, cdna_profile *profile, cdna_failure *failure);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Branches, barriers, waits, hardware registers, scalar memory, and what has no effect here. */
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "machine.h"
 
@@ -89,6 +91,21 @@ static void execute_getreg(wave *w, const instruction *in) {
 static void execute_time(wave *w, const instruction *in) {
     scalar_commit(w, in->operand[0].index, 2, w->executed, UINT64_MAX);
     issue(w, COUNTER_LGKM, true);
+}
+
+/* A clock of 100 MHz, which goes on whatever runs. */
+static void execute_real_time(wave *w, const instruction *in) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    scalar_commit(w, in->operand[0].index, 2, (uint64_t)t.tv_sec * 100000000 + (uint64_t)t.tv_nsec / 10, UINT64_MAX);
+    issue(w, COUNTER_LGKM, true);
+}
+
+/* The workgroup's other waves go on, and then other launches. */
+static void execute_sleep(wave *w, const instruction *in) {
+    (void)in;
+    w->yields = true;
+    if (w->number == 0) sched_yield();
 }
 
 /* ---------------------------------------------------------------------------------------------------- scalar memory */

@@ -83,6 +83,7 @@ static bool set_source1(instruction *in, const char *value) {
 }
 
 static bool set_glc(instruction *in, const char *value) { return in->glc = true, value[0] == 0; }
+static bool set_sc1(instruction *in, const char *value) { return in->sc1 = true, value[0] == 0; }
 static bool set_clamp(instruction *in, const char *value) { return in->clamp = true, value[0] == 0; }
 static bool set_offen(instruction *in, const char *value) { return in->offen = true, value[0] == 0; }
 static bool set_idxen(instruction *in, const char *value) { return in->idxen = true, value[0] == 0; }
@@ -119,7 +120,7 @@ static const struct modifier {
     { "bitop3", set_bitop },
     { "glc", set_glc },
     { "sc0", set_glc },
-    { "sc1", ignore },
+    { "sc1", set_sc1 },
     { "slc", ignore },
     { "nt", ignore },
     { "clamp", set_clamp },

@@ -3,12 +3,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "hip.h"
 
 driver the_driver = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Thread_local hipError_t last_error;
+_Thread_local int current_device;
 
 /* What the chips' products are; clocks in kHz. */
 static const struct chip_facts {
@@ -89,7 +91,7 @@ static void print_profiles(void) {
 
 static void open_driver(void) {
     const char *name = getenv("CDNA_CHIP"), *memory = getenv("CDNA_MEMORY"), *orders = getenv("CDNA_ORDERS"),
-               *trace = getenv("CDNA_TRACE"), *waves = getenv("CDNA_WAVES");
+               *trace = getenv("CDNA_TRACE"), *waves = getenv("CDNA_WAVES"), *devices = getenv("CDNA_DEVICES");
     cdna_chip chip;
     if (name == NULL) return;
     if (!cdna_chip_parse(name, &chip)) {
@@ -98,6 +100,11 @@ static void open_driver(void) {
     }
     the_driver.machine = cdna_open(chip);
     if (the_driver.machine != NULL && getenv("CDNA_SHARE")) cdna_memory_share(the_driver.machine);
+    the_driver.devices = devices ? atoi(devices) : 1;
+    if (the_driver.devices < 1 || the_driver.devices > CDNA_DEVICES) {
+        fprintf(stderr, "CDNA_DEVICES: \"%s\" is not a number from 1 to %d\n", devices, CDNA_DEVICES);
+        the_driver.devices = 1;
+    }
     the_driver.memory = memory ? strtoull(memory, NULL, 0) : (size_t)4 << 30;
     the_driver.orders = orders != NULL && strcmp(orders, "2") == 0;
     the_driver.trace_wave = waves != NULL && strcmp(waves, "all") == 0 ? -1 : 0;
@@ -139,6 +146,7 @@ static const struct {
     { hipErrorInvalidHandle, "hipErrorInvalidHandle", "invalid resource handle" },
     { hipErrorNotFound, "hipErrorNotFound", "named symbol not found" },
     { hipErrorNotReady, "hipErrorNotReady", "device not ready" },
+    { hipErrorPeerAccessAlreadyEnabled, "hipErrorPeerAccessAlreadyEnabled", "peer access is already enabled" },
     { hipErrorLaunchFailure, "hipErrorLaunchFailure", "unspecified launch failure" },
     { hipErrorNotSupported, "hipErrorNotSupported", "operation not supported" },
     { hipErrorStreamCaptureUnsupported, "hipErrorStreamCaptureUnsupported",
@@ -170,6 +178,8 @@ API hipError_t hipGetLastError(void) {
 
 /* ----------------------------------------------------------------------------------------------------------- device */
 
+static bool is_device(int device) { return device >= 0 && device < the_driver.devices; }
+
 API hipError_t hipInit(unsigned flags) {
     ENTER(hipInit);
     return leave(flags ? hipErrorInvalidValue : hipSuccess);
@@ -178,23 +188,25 @@ API hipError_t hipInit(unsigned flags) {
 API hipError_t hipGetDeviceCount(int *count) {
     *count = 0;
     ENTER(hipGetDeviceCount);
-    *count = 1;
+    *count = the_driver.devices;
     return leave(hipSuccess);
 }
 
 API hipError_t hipGetDevice(int *device) {
     ENTER(hipGetDevice);
-    *device = 0;
+    *device = current_device;
     return leave(hipSuccess);
 }
 API hipError_t hipSetDevice(int device) {
     ENTER(hipSetDevice);
-    return leave(device ? hipErrorInvalidDevice : hipSuccess);
+    if (!is_device(device)) return leave(hipErrorInvalidDevice);
+    current_device = device;
+    return leave(hipSuccess);
 }
 API hipError_t hipDeviceGet(int *device, int ordinal) {
     ENTER(hipDeviceGet);
     *device = ordinal;
-    return leave(ordinal ? hipErrorInvalidDevice : hipSuccess);
+    return leave(is_device(ordinal) ? hipSuccess : hipErrorInvalidDevice);
 }
 
 API hipError_t hipRuntimeGetVersion(int *version) {
@@ -208,21 +220,58 @@ API hipError_t hipDriverGetVersion(int *version) {
     return leave(hipSuccess);
 }
 
-static const char *pci(void) {
-    const char *place = getenv("CDNA_PCI");
-    return place ? place : "0000:c1:00.0";
+typedef struct place {
+    unsigned domain, bus, slot;
+    char text[24];
+} place;
+
+static place place_of(int device) {
+    const char *first = getenv("CDNA_PCI");
+    place p = { 0 };
+    if (first == NULL) first = "0000:c1:00.0";
+    sscanf(first, "%x:%x:%x", &p.domain, &p.bus, &p.slot);
+    p.bus += (unsigned)device;
+    if (device == 0)
+        snprintf(p.text, sizeof p.text, "%s", first);
+    else
+        snprintf(p.text, sizeof p.text, "%04x:%02x:%02x.0", p.domain & 0xffff, p.bus & 0xff, p.slot & 0xff);
+    return p;
 }
 
-API hipError_t hipDeviceGetPCIBusId(char *place, int length, int device) {
+API hipError_t hipDeviceGetPCIBusId(char *text, int length, int device) {
     ENTER(hipDeviceGetPCIBusId);
-    if (device || length < 13) return leave(device ? hipErrorInvalidDevice : hipErrorInvalidValue);
-    snprintf(place, (size_t)length, "%s", pci());
+    if (!is_device(device) || length < 13) return leave(length < 13 ? hipErrorInvalidValue : hipErrorInvalidDevice);
+    snprintf(text, (size_t)length, "%s", place_of(device).text);
     return leave(hipSuccess);
+}
+API hipError_t hipDeviceGetByPCIBusId(int *device, const char *text) {
+    ENTER(hipDeviceGetByPCIBusId);
+    for (int i = 0; i < the_driver.devices; i++) {
+        if (strcasecmp(place_of(i).text, text) != 0) continue;
+        *device = i;
+        return leave(hipSuccess);
+    }
+    return leave(hipErrorInvalidDevice);
+}
+
+/* Each device can reach all others. */
+API hipError_t hipDeviceCanAccessPeer(int *can, int device, int peer) {
+    ENTER(hipDeviceCanAccessPeer);
+    if (!is_device(device) || !is_device(peer)) return leave(hipErrorInvalidDevice);
+    *can = device != peer;
+    return leave(hipSuccess);
+}
+API hipError_t hipDeviceEnablePeerAccess(int peer, unsigned flags) {
+    ENTER(hipDeviceEnablePeerAccess);
+    if (!is_device(peer) || peer == current_device) return leave(hipErrorInvalidDevice);
+    if (flags) return leave(hipErrorInvalidValue);
+    const bool added = cdna_memory_reach(the_driver.machine, current_device, peer);
+    return leave(added ? hipSuccess : hipErrorPeerAccessAlreadyEnabled);
 }
 
 API hipError_t hipDeviceGetName(char *name, int length, int device) {
     ENTER(hipDeviceGetName);
-    if (device) return leave(hipErrorInvalidDevice);
+    if (!is_device(device)) return leave(hipErrorInvalidDevice);
     snprintf(name, (size_t)length, "%s", facts[cdna_machine_chip(the_driver.machine)].name);
     return leave(hipSuccess);
 }
@@ -230,7 +279,7 @@ API hipError_t hipDeviceGetName(char *name, int length, int device) {
 API hipError_t hipDeviceTotalMem(size_t *bytes, int device) {
     ENTER(hipDeviceTotalMem);
     *bytes = the_driver.memory;
-    return leave(device ? hipErrorInvalidDevice : hipSuccess);
+    return leave(is_device(device) ? hipSuccess : hipErrorInvalidDevice);
 }
 
 /* hipDeviceProp_t has two layouts: that of HIP 5, and that of HIP 6, whose entry point has another name. */
@@ -240,11 +289,10 @@ static const size_t properties_size[LAYOUTS] = { 792, 1472 };
 static int minor_of(cdna_chip chip) { return chip == CDNA_GFX90A ? 0 : chip == CDNA_GFX942 ? 4 : 5; }
 
 static hipError_t describe(char *out, int device, layout version) {
-    if (device) return hipErrorInvalidDevice;
+    if (!is_device(device)) return hipErrorInvalidDevice;
     const cdna_chip chip = cdna_machine_chip(the_driver.machine);
     const struct chip_facts *f = &facts[chip];
-    unsigned domain = 0, bus = 0, slot = 0;
-    sscanf(pci(), "%x:%x:%x", &domain, &bus, &slot);
+    const place p = place_of(device);
     const struct {
         size_t bytes, at[LAYOUTS]; /* of the field: its offsets in the layouts */
         uint64_t value;
@@ -269,9 +317,9 @@ static hipError_t describe(char *out, int device, layout version) {
         { 4, { 340, 616 }, (uint64_t)f->l2 },            /* l2CacheSize */
         { 4, { 344, 624 }, 2048 },                       /* maxThreadsPerMultiProcessor */
         { 4, { 360, 576 }, 1 },                          /* concurrentKernels */
-        { 4, { 364, 592 }, domain },                     /* pciDomainID */
-        { 4, { 368, 584 }, bus },                        /* pciBusID */
-        { 4, { 372, 588 }, slot },                       /* pciDeviceID */
+        { 4, { 364, 592 }, p.domain },                   /* pciDomainID */
+        { 4, { 368, 584 }, p.bus },                      /* pciBusID */
+        { 4, { 372, 588 }, p.slot },                     /* pciDeviceID */
         { 8, { 376, 1416 }, (uint64_t)f->lds },          /* maxSharedMemoryPerMultiProcessor */
     };
     memset(out, 0, properties_size[version]);
@@ -301,8 +349,7 @@ API hipError_t hipDeviceGetAttribute(int *value, int attribute, int device) {
     ENTER(hipDeviceGetAttribute);
     const cdna_chip chip = cdna_machine_chip(the_driver.machine);
     const struct chip_facts *f = &facts[chip];
-    unsigned domain = 0, bus = 0, slot = 0;
-    sscanf(pci(), "%x:%x:%x", &domain, &bus, &slot);
+    const place p = place_of(device);
     const struct {
         int attribute, value;
     } known[] = { { 5, f->clock },
@@ -316,9 +363,9 @@ API hipError_t hipDeviceGetAttribute(int *value, int attribute, int device) {
                         : chip == CDNA_GFX942 ? 4
                                               : 5 },
                   { 63, f->compute_units },
-                  { 67, (int)bus },
-                  { 68, (int)slot },
-                  { 69, (int)domain },
+                  { 67, (int)p.bus },
+                  { 68, (int)p.slot },
+                  { 69, (int)p.domain },
                   { 74, f->lds },
                   { 87, 64 },
                   { 16, 0 },
@@ -326,7 +373,7 @@ API hipError_t hipDeviceGetAttribute(int *value, int attribute, int device) {
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (known[i].attribute != attribute) continue;
         *value = known[i].value;
-        return leave(device ? hipErrorInvalidDevice : hipSuccess);
+        return leave(is_device(device) ? hipSuccess : hipErrorInvalidDevice);
     }
     return leave(hipErrorInvalidValue);
 }

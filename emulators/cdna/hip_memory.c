@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The emulated HIP driver's memory. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "hip.h"
 
@@ -11,56 +14,124 @@ enum { HOST_TO_HOST, HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE, ANY_DIREC
 typedef struct block {
     void *memory;
     size_t bytes;
+    int file;      /* of memory that peers reach; -1: other memory */
+    bool of_other; /* mapped from another process */
     struct block *next;
 } block;
 static block *blocks;
 
-static hipError_t allocate(void **memory_out, size_t bytes) {
+/* Between pages that nothing can touch. */
+enum { MARGIN = 4096 };
+static size_t mapped_bytes(size_t bytes) { return (bytes + MARGIN - 1) / MARGIN * MARGIN + 2 * MARGIN; }
+
+static void *map(int file, size_t bytes) {
+    char *base = mmap(NULL, mapped_bytes(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) return NULL;
+    void *memory = mmap(base + MARGIN, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+    if (memory != MAP_FAILED) return memory;
+    munmap(base, mapped_bytes(bytes));
+    return NULL;
+}
+
+static void forget(const block *b) {
+    cdna_memory_free(the_driver.machine, b->memory);
+    if (b->file < 0) return;
+    munmap((char *)b->memory - MARGIN, mapped_bytes(b->bytes));
+    close(b->file);
+}
+
+/* Makes it known as memory of a device, or if that is -1 of whoever; what it cannot keep, it gives back. */
+static hipError_t keep(block made, int device) {
+    block *b = malloc(sizeof *b);
+    const bool known = b != NULL && made.memory != NULL &&
+                       (made.file < 0 || cdna_memory_register(the_driver.machine, made.memory, made.bytes, true));
+    if (!known) {
+        if (made.memory != NULL) forget(&made);
+        if (made.memory == NULL && made.file >= 0) close(made.file);
+        free(b);
+        return hipErrorOutOfMemory;
+    }
+    cdna_memory_place(the_driver.machine, made.memory, device, made.file >= 0 ? CDNA_FOR_PEERS : CDNA_ANY_USE);
+    *b = made;
+    b->next = blocks;
+    blocks = b;
+    if (!made.of_other) the_driver.used += made.bytes;
+    return hipSuccess;
+}
+
+static hipError_t allocate(void **memory_out, size_t bytes, int device, bool for_peers) {
     if (memory_out == NULL) return hipErrorInvalidValue;
     *memory_out = NULL;
     if (the_driver.captures) return hipErrorStreamCaptureUnsupported;
     if (bytes == 0) return hipSuccess;
     if (bytes > the_driver.memory - the_driver.used) return hipErrorOutOfMemory;
-    block *b = malloc(sizeof *b);
-    void *memory = b ? cdna_memory_alloc(the_driver.machine, bytes) : NULL;
-    if (memory == NULL) {
-        free(b);
-        return hipErrorOutOfMemory;
+    block b = { .bytes = bytes, .file = -1 };
+    if (for_peers) {
+        b.file = memfd_create("hip", MFD_CLOEXEC);
+        if (b.file >= 0 && ftruncate(b.file, (off_t)bytes) == 0) b.memory = map(b.file, bytes);
+    } else {
+        b.memory = cdna_memory_alloc(the_driver.machine, bytes);
     }
-    *b = (block){ memory, bytes, blocks };
-    blocks = b;
-    the_driver.used += bytes;
-    *memory_out = memory;
+    const hipError_t error = keep(b, device);
+    if (error == hipSuccess) *memory_out = b.memory;
+    return error;
+}
+
+/* The block that starts there: one of this process, or one of another. */
+static block **find(const void *memory, bool of_other) {
+    block **link = &blocks;
+    while (*link && ((*link)->memory != memory || (*link)->of_other != of_other)) link = &(*link)->next;
+    return link;
+}
+
+static hipError_t drop(block **link) {
+    block *b = *link;
+    if (b == NULL) return hipErrorInvalidDevicePointer;
+    *link = b->next;
+    if (!b->of_other) the_driver.used -= b->bytes;
+    forget(b);
+    free(b);
     return hipSuccess;
 }
 
 static hipError_t release(void *memory) {
     if (memory == NULL) return hipSuccess;
     if (the_driver.captures) return hipErrorStreamCaptureUnsupported;
-    for (block **link = &blocks; *link; link = &(*link)->next) {
-        block *b = *link;
-        if (b->memory != memory) continue;
-        *link = b->next;
-        the_driver.used -= b->bytes;
-        cdna_memory_free(the_driver.machine, memory);
-        free(b);
-        return hipSuccess;
+    return drop(find(memory, false));
+}
+
+bool points_to_peers(const unsigned char *arguments, size_t bytes) {
+    for (size_t at = 0; at + sizeof(uintptr_t) <= bytes; at += sizeof(uintptr_t)) {
+        uintptr_t word;
+        memcpy(&word, arguments + at, sizeof word);
+        for (const block *b = blocks; b; b = b->next)
+            if (b->file >= 0 && word >= (uintptr_t)b->memory && word < (uintptr_t)b->memory + b->bytes) return true;
     }
-    return hipErrorInvalidDevicePointer;
+    return false;
 }
 
 API hipError_t hipMalloc(void **memory, size_t bytes) {
     ENTER(hipMalloc);
-    return leave(allocate(memory, bytes));
+    return leave(allocate(memory, bytes, current_device, false));
 }
 API hipError_t hipFree(void *memory) {
     ENTER(hipFree);
     return leave(release(memory));
 }
+/* hipDeviceMallocDefault, and Finegrained and Uncached, which peers reach while launches run. */
+API hipError_t hipExtMallocWithFlags(void **memory, size_t bytes, unsigned flags) {
+    ENTER(hipExtMallocWithFlags);
+    if (flags != 0 && flags != 1 && flags != 3) return leave(hipErrorInvalidValue);
+    return leave(allocate(memory, bytes, current_device, flags != 0));
+}
+/* Not coherent by itself, as where HIP_HOST_COHERENT is not set. */
 API hipError_t hipHostMalloc(void **memory, size_t bytes, unsigned flags) {
-    (void)flags;
+    enum { COHERENT = 0x40000000 };
     ENTER(hipHostMalloc);
-    return leave(allocate(memory, bytes));
+    const hipError_t error = allocate(memory, bytes, -1, false);
+    if (error == hipSuccess && *memory != NULL && !(flags & COHERENT))
+        cdna_memory_place(the_driver.machine, *memory, -1, CDNA_INCOHERENT);
+    return leave(error);
 }
 API hipError_t hipHostFree(void *memory) {
     ENTER(hipHostFree);
@@ -69,7 +140,7 @@ API hipError_t hipHostFree(void *memory) {
 API hipError_t hipMallocAsync(void **memory, size_t bytes, stream *where) {
     (void)where;
     ENTER(hipMallocAsync);
-    return leave(allocate(memory, bytes));
+    return leave(allocate(memory, bytes, current_device, false));
 }
 API hipError_t hipFreeAsync(void *memory, stream *where) {
     (void)where;
@@ -81,6 +152,52 @@ API hipError_t hipMemGetInfo(size_t *available, size_t *total) {
     *available = the_driver.memory - the_driver.used;
     *total = the_driver.memory;
     return leave(hipSuccess);
+}
+
+/* -------------------------------------------------------------------------------------------------- other processes */
+
+typedef union ipc_handle {
+    struct {
+        char magic[8];
+        int process, file;
+        size_t bytes;
+    };
+    char all[64];
+} ipc_handle;
+static const char magic[8] = "cdna-ipc";
+
+/* Of memory that peers reach while launches run: other memory has no file. */
+API hipError_t hipIpcGetMemHandle(ipc_handle *out, void *memory) {
+    ENTER(hipIpcGetMemHandle);
+    const block *b = *find(memory, false);
+    if (out == NULL || b == NULL) return leave(hipErrorInvalidValue);
+    if (b->file < 0) return leave(hipErrorNotSupported);
+    *out = (ipc_handle){ .all = { 0 } };
+    memcpy(out->magic, magic, sizeof magic);
+    out->process = (int)getpid();
+    out->file = b->file;
+    out->bytes = b->bytes;
+    return leave(hipSuccess);
+}
+
+/* Not in the process that the memory is of, as with the real one. */
+API hipError_t hipIpcOpenMemHandle(void **out, ipc_handle handle, unsigned flags) {
+    char path[64];
+    ENTER(hipIpcOpenMemHandle);
+    if (out == NULL || flags != 1 || memcmp(handle.magic, magic, sizeof magic) != 0 || handle.process == (int)getpid())
+        return leave(hipErrorInvalidValue);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", handle.process, handle.file);
+    block b = { .bytes = handle.bytes, .file = open(path, O_RDWR | O_CLOEXEC), .of_other = true };
+    if (b.file < 0) return leave(hipErrorInvalidValue);
+    b.memory = map(b.file, b.bytes);
+    const hipError_t error = keep(b, -1);
+    if (error == hipSuccess) *out = b.memory;
+    return leave(error);
+}
+
+API hipError_t hipIpcCloseMemHandle(void *memory) {
+    ENTER(hipIpcCloseMemHandle);
+    return leave(drop(find(memory, true)));
 }
 
 /* ------------------------------------------------------------------------------------------------- copies and fills */
@@ -102,7 +219,9 @@ hipError_t perform_fill(const operation *work) {
     const size_t width = work->fill.width, bytes = width * work->fill.count;
     if (bytes == 0) return hipSuccess;
     if (!cdna_memory_contains(the_driver.machine, work->fill.to, bytes)) return hipErrorInvalidValue;
-    for (size_t at = 0; at < bytes; at += width) memcpy((char *)work->fill.to + at, &work->fill.value, width);
+    if (width == 1) memset(work->fill.to, (int)work->fill.value, bytes);
+    for (size_t at = 0; width > 1 && at < bytes; at += width)
+        memcpy((char *)work->fill.to + at, &work->fill.value, width);
     return hipSuccess;
 }
 

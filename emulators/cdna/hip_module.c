@@ -103,19 +103,27 @@ static void note_launch(const cdna_kernel *kernel) {
     fclose(file);
 }
 
-/* As on the device, the launch itself succeeds, and what it does wrong is told by every call after it. */
+/* As on the device, the launch itself succeeds, and what it does wrong is told by every call after it. One that peers
+ * write to, which may wait for theirs, runs without the lock, once, and is not counted. */
 hipError_t perform_launch(const operation *work) {
     const int units = work->launch.units;
+    const bool together = points_to_peers(work->launch.arguments, work->launch.bytes);
     const cdna_options options = { .trace = the_driver.trace,
                                    .trace_wave = the_driver.trace_wave,
-                                   .threads = units < omp_get_max_threads() ? units : 0 };
+                                   .threads = together                        ? 1
+                                              : units < omp_get_max_threads() ? units
+                                                                              : 0,
+                                   .device = work->launch.device };
     the_driver.units = units;
     if (the_driver.trace) fprintf(the_driver.trace, "%s\n", work->launch.kernel->name);
     cdna_failure failure = { 0 };
     note_launch(work->launch.kernel);
-    const bool ran = (the_driver.orders ? cdna_launch_both : cdna_launch)(
+    cdna_profile *profile = profile_of(work->launch.kernel);
+    if (together) pthread_mutex_unlock(&the_driver.mutex);
+    const bool ran = (the_driver.orders && !together ? cdna_launch_both : cdna_launch)(
         the_driver.machine, work->launch.kernel, &work->launch.grid, work->launch.arguments, work->launch.bytes,
-        &options, profile_of(work->launch.kernel), &failure);
+        &options, together ? NULL : profile, &failure);
+    if (together) pthread_mutex_lock(&the_driver.mutex);
     if (ran) return hipSuccess;
     fprintf(stderr, "hipModuleLaunchKernel: %s\n", failure.message);
     if (strstr(failure.message, "cannot be launched")) return hipErrorInvalidConfiguration;
@@ -151,7 +159,7 @@ API hipError_t hipModuleLaunchKernel(const cdna_kernel *kernel, unsigned grid_x,
                                      unsigned x, unsigned y, unsigned z, unsigned lds, stream *where, void **each,
                                      void **extra) {
     ENTER(hipModuleLaunchKernel);
-    if (kernel == NULL) return leave(hipErrorInvalidHandle);
+    if (kernel == NULL || (where && where->device != current_device)) return leave(hipErrorInvalidHandle);
     operation work = { .kind = LAUNCH,
                        .launch = { .kernel = kernel, .grid = { { grid_x, grid_y, grid_z }, { x, y, z }, lds } } };
     work.launch.arguments = gather(kernel, each, extra, &work.launch.bytes);

@@ -28,12 +28,58 @@ hipError_t perform(const operation *work) {
     return hipErrorUnknown;
 }
 
+/* ---------------------------------------------------------------------------------------------- launches meanwhile */
+
+void settle(stream *s) {
+    while (s == NULL && the_driver.busy != NULL) settle(the_driver.busy);
+    if (s == NULL || !s->busy) return;
+    s->busy = false;
+    stream **at = &the_driver.busy;
+    while (*at != s) at = &(*at)->next_busy;
+    *at = s->next_busy;
+    pthread_mutex_unlock(&the_driver.mutex);
+    pthread_join(s->thread, NULL);
+    pthread_mutex_lock(&the_driver.mutex);
+    free(s->running.launch.arguments);
+}
+
+static void *run(void *context) {
+    stream *s = context;
+    pthread_mutex_lock(&the_driver.mutex);
+    perform(&s->running);
+    s->done = true;
+    pthread_mutex_unlock(&the_driver.mutex);
+    return NULL;
+}
+
+/* A launch that may wait for those of other streams and processes. */
+static hipError_t begin(stream *where, const operation *work) {
+    where->running = *work;
+    where->running.launch.arguments = malloc(work->launch.bytes + 1);
+    if (where->running.launch.arguments == NULL) return hipErrorOutOfMemory;
+    memcpy(where->running.launch.arguments, work->launch.arguments, work->launch.bytes);
+    where->done = false;
+    if (pthread_create(&where->thread, NULL, run, where) != 0) {
+        free(where->running.launch.arguments);
+        return hipErrorOutOfMemory;
+    }
+    where->busy = true;
+    where->next_busy = the_driver.busy;
+    the_driver.busy = where;
+    return hipSuccess;
+}
+
 hipError_t submit(stream *where, const operation *work) {
     if (where == NULL && the_driver.captures) return hipErrorStreamCaptureUnsupported;
     if (where == NULL || where->capture == NULL) {
         operation now = *work;
-        if (work->kind == LAUNCH) now.launch.units = where != NULL && where->units > 0 ? where->units : device_units();
-        return perform(&now);
+        if (where != NULL) settle(where);
+        if (the_driver.lost) return the_driver.lost;
+        if (work->kind != LAUNCH) return perform(&now);
+        now.launch.units = where != NULL && where->units > 0 ? where->units : device_units();
+        now.launch.device = where != NULL ? where->device : current_device;
+        return where != NULL && points_to_peers(work->launch.arguments, work->launch.bytes) ? begin(where, &now)
+                                                                                            : perform(&now);
     }
     operation *kept = malloc(sizeof *kept);
     if (kept == NULL) return hipErrorOutOfMemory;
@@ -65,7 +111,9 @@ void graph_free(graph *g) {
 /* ---------------------------------------------------------------------------------------------------------- streams */
 
 static hipError_t create_stream(stream **out) {
-    return (*out = calloc(1, sizeof **out)) ? hipSuccess : hipErrorOutOfMemory;
+    if ((*out = calloc(1, sizeof **out)) == NULL) return hipErrorOutOfMemory;
+    (*out)->device = current_device;
+    return hipSuccess;
 }
 
 API hipError_t hipStreamCreate(stream **out) {
@@ -100,6 +148,7 @@ API hipError_t hipExtStreamCreateWithCUMask(stream **out, uint32_t words, const 
     const hipError_t error = create_stream(out);
     if (error) return leave(error);
     made.next = the_driver.masked;
+    made.device = current_device;
     **out = made;
     the_driver.masked = *out;
     return leave(hipSuccess);
@@ -118,6 +167,7 @@ int cdna_hip_shared(void) {
 API hipError_t hipStreamDestroy(stream *s) {
     ENTER(hipStreamDestroy);
     if (s == NULL) return leave(hipErrorInvalidHandle);
+    settle(s);
     if (s->capture) {
         graph_free(s->capture);
         the_driver.captures--;
@@ -137,15 +187,20 @@ static hipError_t wait(const stream *s) {
 
 API hipError_t hipStreamSynchronize(stream *s) {
     ENTER(hipStreamSynchronize);
-    return leave(wait(s));
+    if (s != NULL) settle(s);
+    const hipError_t error = wait(s);
+    return leave(error ? error : the_driver.lost);
 }
 API hipError_t hipStreamQuery(stream *s) {
     ENTER(hipStreamQuery);
+    if (s != NULL && s->busy && !s->done) return leave(hipErrorNotReady);
     return leave(wait(s));
 }
 API hipError_t hipDeviceSynchronize(void) {
     ENTER(hipDeviceSynchronize);
-    return leave(wait(NULL));
+    settle(NULL);
+    const hipError_t error = wait(NULL);
+    return leave(error ? error : the_driver.lost);
 }
 API hipError_t hipStreamWaitEvent(stream *s, event *e, unsigned flags) {
     (void)s;

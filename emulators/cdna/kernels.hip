@@ -179,3 +179,17 @@ KERNEL(64) read_tile(const u32 *offset, f32x4 *y) {
     barrier();
     y[item()] = *(f32x4 *)((__attribute__((address_space(3))) char *)tile + offset[item()]);
 }
+
+/* ------------------------------------------------------------------------------------------------------------ peers */
+
+typedef unsigned long long u64;
+
+/* Each of two launches gives the other a number, and waits for the other's. */
+KERNEL(64) meet(u64 *theirs, u64 *own) {
+    __hip_atomic_store(&theirs[item()], (u64)item() + 1, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+    while (__hip_atomic_load(&own[item()], __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM) != (u64)item() + 1)
+        __builtin_amdgcn_s_sleep(1);
+}
+
+/* Stores as 16 bytes, plainly. */
+KERNEL(64) give_plainly(u64 *theirs) { ((f32x4 *)theirs)[item()] = (f32x4)1.0f; }

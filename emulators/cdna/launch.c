@@ -23,6 +23,18 @@ static uint64_t hidden_value(const cdna_grid *grid, const char *kind) {
     return 0;
 }
 
+/* What a launch sees of the machine, besides its arguments: memory that others get meanwhile is none of its. False
+ * without memory. */
+static bool copy_machine(cdna_machine *machine, cdna_machine *copy_out) {
+    pthread_mutex_lock(&machine->lock);
+    const size_t bytes = (size_t)machine->allocations * sizeof *machine->allocation;
+    *copy_out = *machine;
+    copy_out->allocation = malloc(bytes + 1);
+    if (copy_out->allocation != NULL && bytes > 0) memcpy(copy_out->allocation, machine->allocation, bytes);
+    pthread_mutex_unlock(&machine->lock);
+    return copy_out->allocation != NULL;
+}
+
 /* The kernarg segment, and behind it the dispatch packet. */
 static unsigned char *make_arguments(const cdna_kernel *kernel, const cdna_grid *grid, const void *arguments,
                                      size_t bytes) {
@@ -173,7 +185,14 @@ bool cdna_launch(cdna_machine *machine, const cdna_kernel *kernel, const cdna_gr
         snprintf(failure->message, sizeof failure->message, "no memory for the arguments of kernel %s", kernel->name);
         return false;
     }
-    launch run = { .first = { .machine = machine,
+    cdna_machine seen;
+    if (!copy_machine(machine, &seen)) {
+        cdna_memory_free(machine, block);
+        free(block);
+        snprintf(failure->message, sizeof failure->message, "no memory to launch kernel %s", kernel->name);
+        return false;
+    }
+    launch run = { .first = { .machine = &seen,
                               .kernel = kernel,
                               .object = kernel->object,
                               .grid = grid,
@@ -188,6 +207,7 @@ bool cdna_launch(cdna_machine *machine, const cdna_kernel *kernel, const cdna_gr
     run_share(&run);
     if (profile) profile->launches++;
     cdna_memory_free(machine, block);
+    free(seen.allocation);
     free(block);
     return !run.failed;
 }

@@ -4,6 +4,7 @@
 #ifndef CDNA_MACHINE_H
 #define CDNA_MACHINE_H
 
+#include <pthread.h>
 #include <setjmp.h>
 
 #include "cdna.h"
@@ -138,8 +139,8 @@ struct instruction {
     int index, target; /* position in the object; and of a branch's destination, -1 */
     dpp_kind dpp;
     uint8_t dpp_control[4], row_mask, bank_mask;
-    bool bound_control, clamp, glc, offen, idxen, to_lds, gds;
-    int8_t omod; /* exponent */
+    bool bound_control, clamp, glc, sc1, offen, idxen, to_lds, gds; /* glc: sc0 too */
+    int8_t omod;                                                    /* exponent */
     uint8_t destination_select, destination_unused;
     bool destination_high;
     uint8_t cbsz, abid, blgp;
@@ -172,13 +173,19 @@ typedef struct allocation {
     unsigned char *start, *end;
     bool writable;
     void *base; /* to free; NULL: of the caller */
+    int device; /* whose memory it is; ANY_DEVICE: the host's, or another process's */
+    cdna_use use;
 } allocation;
+
+enum { ANY_DEVICE = -1 };
 
 struct cdna_machine {
     cdna_chip chip;
+    pthread_mutex_t lock;   /* of what follows, but for launches, which have a copy */
     allocation *allocation; /* by rising address */
     int allocations, room;
-    bool shares; /* what is in none may be touched too */
+    bool shares;                  /* what is in none may be touched too */
+    uint32_t reach[CDNA_DEVICES]; /* of each device, the set of the others that it reaches */
     cdna_object *objects;
 };
 
@@ -224,6 +231,7 @@ struct wave {
     const instruction *current;
     uint32_t epoch;
     uint64_t executed;
+    bool yields; /* its turn ends */
     enum { WAVE_RUNS, WAVE_AT_BARRIER, WAVE_ENDED } state;
     /* private_size bytes of each lane; and as many more that say whether those are defined */
     unsigned char *scratch;

@@ -30,6 +30,39 @@ static const allocation *search(const cdna_machine *machine, uint64_t address) {
                : NULL;
 }
 
+/* Does an access go to where other devices see it and nothing of theirs is missed (LLVM User Guide for AMDGPU, memory
+ * models, monotonic atomics of the system's scope)? On gfx90a stores do, and atomics. */
+static bool passes_caches(const wave *w) {
+    const instruction *in = w->current;
+    if (w->group->machine->chip == CDNA_GFX90A)
+        return in->row->kind == CDNA_LOAD ? in->glc : in->row->kind != CDNA_SCALAR_LOAD;
+    return in->sc1 && (in->glc || in->row->kind == CDNA_ATOMIC);
+}
+
+/* Memory that peers write, or that a peer has, or the host. */
+static void check_peers(wave *w, int lane, const allocation *a, uint64_t address, uint32_t bytes) {
+    const group *g = w->group;
+    const int device = g->options->device;
+    const unsigned long long at = address;
+    if (a->device != ANY_DEVICE && a->device != device) {
+        if (!(g->machine->reach[device] >> a->device & 1))
+            stop(w, lane, "0x%llx is memory of device %d, which device %d was not let reach", at, a->device, device);
+        if (a->use != CDNA_FOR_PEERS)
+            stop(w, lane, "0x%llx is memory of device %d that its caches keep, and is not seen by device %d", at,
+                 a->device, device);
+    }
+    const cdna_kind kind = w->current->row->kind;
+    if (a->use == CDNA_INCOHERENT && (kind == CDNA_LOAD || kind == CDNA_STORE) && passes_caches(w) &&
+        (g->machine->chip != CDNA_GFX90A || kind == CDNA_LOAD))
+        stop(w, lane, "0x%llx is memory of the host that is not coherent", at);
+    if (a->use != CDNA_FOR_PEERS) return;
+    if (bytes > 8 || address % bytes != 0)
+        stop(w, lane, "%u bytes at 0x%llx, which peers reach, need not arrive at once", bytes, at);
+    if (!passes_caches(w))
+        stop(w, lane, "0x%llx is memory that peers reach, and this is not of the system's scope: a cache may keep it",
+             at);
+}
+
 void *memory_at(wave *w, int lane, uint64_t address, uint32_t bytes, bool write) {
     group *g = w->group;
     const allocation *a = g->recent;
@@ -45,6 +78,8 @@ void *memory_at(wave *w, int lane, uint64_t address, uint32_t bytes, bool write)
              write ? "a store" : "a load", bytes, (unsigned long long)address, (size_t)(a->end - a->start),
              (unsigned long long)(address - (uint64_t)(uintptr_t)a->start));
     if (write && !a->writable) stop(w, lane, "a store at 0x%llx, which is read-only", (unsigned long long)address);
+    if (a->use != CDNA_ANY_USE || (a->device != ANY_DEVICE && a->device != g->options->device))
+        check_peers(w, lane, a, address, bytes);
     g->recent = a;
     return (void *)(uintptr_t)address;
 }
@@ -85,6 +120,17 @@ void count_access(wave *w, const lane_access *a, uint32_t bytes, bool write) {
     p->narrow += bytes < 16;
 }
 
+/* As one access, where the device makes one of it: others may look meanwhile. */
+static void move(void *to, const void *from, uint32_t bytes) {
+    const bool aligned = ((uintptr_t)to | (uintptr_t)from) % bytes == 0;
+    if (bytes == 8 && aligned)
+        __atomic_store_n((uint64_t *)to, __atomic_load_n((const uint64_t *)from, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    else if (bytes == 4 && aligned)
+        __atomic_store_n((uint32_t *)to, __atomic_load_n((const uint32_t *)from, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    else
+        memcpy(to, from, bytes);
+}
+
 /* ------------------------------------------------------------------------------------------------------------ loads */
 
 static uint32_t widen(uint32_t value, uint32_t bytes, widening how, uint32_t old) {
@@ -105,8 +151,8 @@ static void load_lanes(wave *w, const memory_operation *m, const lane_access *a,
     const uint32_t words = (m->bytes + 3) / 4;
     for (uint64_t rest = a->mask; rest; rest &= rest - 1) {
         const int l = __builtin_ctzll(rest);
-        uint32_t data[4] = { 0 };
-        memcpy(data, access_at(w, m->where, a, l, m->bytes, false), m->bytes);
+        _Alignas(8) uint32_t data[4] = { 0 };
+        move(data, access_at(w, m->where, a, l, m->bytes, false), m->bytes);
         if (m->widening != WHOLE) data[0] = widen(data[0], m->bytes, m->widening, old[0][l]);
         for (uint32_t i = 0; i < words; i++) value[i][l] = data[i];
     }
@@ -206,10 +252,10 @@ static void execute_store(wave *w, const instruction *in) {
     const lanes *data = demand(w, from, a.mask & ~a.private, "stored data");
     for (uint64_t rest = a.mask; rest; rest &= rest - 1) {
         const int l = __builtin_ctzll(rest);
-        uint32_t value[4];
+        _Alignas(8) uint32_t value[4];
         for (uint32_t i = 0; i < (m->bytes + 3) / 4; i++) value[i] = data[i][l];
         if (m->widening == HIGH_HALF) value[0] >>= 16;
-        memcpy(access_at(w, m->where, &a, l, m->bytes, true), value, m->bytes);
+        move(access_at(w, m->where, &a, l, m->bytes, true), value, m->bytes);
     }
     define_stored(w, &a, from, m->bytes);
     count_access(w, &a, m->bytes, true);

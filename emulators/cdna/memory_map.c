@@ -22,7 +22,9 @@ cdna_chip cdna_machine_chip(const cdna_machine *machine) { return machine->chip;
 
 cdna_machine *cdna_open(cdna_chip chip) {
     cdna_machine *machine = calloc(1, sizeof *machine);
-    if (machine != NULL) machine->chip = chip;
+    if (machine == NULL) return NULL;
+    machine->chip = chip;
+    pthread_mutex_init(&machine->lock, NULL);
     return machine;
 }
 
@@ -31,10 +33,11 @@ void cdna_close(cdna_machine *machine) {
     while (machine->objects) cdna_object_unload(machine, machine->objects);
     for (int i = 0; i < machine->allocations; i++) free(machine->allocation[i].base);
     free(machine->allocation);
+    pthread_mutex_destroy(&machine->lock);
     free(machine);
 }
 
-static bool insert(cdna_machine *machine, allocation a) {
+static bool insert_locked(cdna_machine *machine, allocation a) {
     if (machine->allocations == machine->room) {
         const int room = machine->room ? 2 * machine->room : 16;
         allocation *grown = realloc(machine->allocation, (size_t)room * sizeof *grown);
@@ -47,6 +50,14 @@ static bool insert(cdna_machine *machine, allocation a) {
         machine->allocation[at] = machine->allocation[at - 1];
     machine->allocation[at] = a;
     return true;
+}
+
+static bool insert(cdna_machine *machine, allocation a) {
+    a.device = ANY_DEVICE;
+    pthread_mutex_lock(&machine->lock);
+    const bool inserted = insert_locked(machine, a);
+    pthread_mutex_unlock(&machine->lock);
+    return inserted;
 }
 
 bool cdna_memory_register(cdna_machine *machine, void *memory, size_t bytes, bool writable) {
@@ -66,16 +77,40 @@ void *cdna_memory_alloc(cdna_machine *machine, size_t bytes) {
     return start;
 }
 
+static allocation *find(const cdna_machine *machine, const void *memory) {
+    for (int i = 0; i < machine->allocations; i++)
+        if (machine->allocation[i].start == memory) return &machine->allocation[i];
+    return NULL;
+}
+
 bool cdna_memory_free(cdna_machine *machine, void *memory) {
-    for (int i = 0; i < machine->allocations; i++) {
-        if (machine->allocation[i].start != memory) continue;
-        free(machine->allocation[i].base);
-        memmove(&machine->allocation[i], &machine->allocation[i + 1],
-                (size_t)(machine->allocations - i - 1) * sizeof(allocation));
+    pthread_mutex_lock(&machine->lock);
+    allocation *a = find(machine, memory);
+    if (a != NULL) {
+        free(a->base);
+        memmove(a, a + 1, (size_t)(&machine->allocation[machine->allocations] - (a + 1)) * sizeof *a);
         machine->allocations--;
-        return true;
     }
-    return false;
+    pthread_mutex_unlock(&machine->lock);
+    return a != NULL;
+}
+
+void cdna_memory_place(cdna_machine *machine, void *memory, int device, cdna_use use) {
+    pthread_mutex_lock(&machine->lock);
+    allocation *a = find(machine, memory);
+    if (a != NULL) {
+        a->device = device;
+        a->use = use;
+    }
+    pthread_mutex_unlock(&machine->lock);
+}
+
+bool cdna_memory_reach(cdna_machine *machine, int device, int other) {
+    pthread_mutex_lock(&machine->lock);
+    const bool before = machine->reach[device] >> other & 1;
+    machine->reach[device] |= UINT32_C(1) << other;
+    pthread_mutex_unlock(&machine->lock);
+    return !before;
 }
 
 void cdna_memory_share(cdna_machine *machine) { machine->shares = true; }

@@ -74,6 +74,7 @@ static void start_wave(group *g, int number) {
     w->group = g;
     w->number = number;
     w->executed = 0;
+    w->yields = false;
     w->state = WAVE_RUNS;
     w->tracing = g->options->trace != NULL && (g->options->trace_wave < 0 || g->options->trace_wave == number);
     const uint32_t entry = g->kernel->entry + (g->kernel->setup.preload_words ? 256 : 0);
@@ -118,6 +119,9 @@ static void run_wave(wave *w, uint64_t most) {
         const uint64_t exec = exec_of(w);
         in->row->execute(w, in);
         if (w->tracing) trace(w, in, exec);
+        if (!w->yields) continue;
+        w->yields = false;
+        break;
     }
 }
 

@@ -7,6 +7,10 @@
 
 #include "kernels.h"
 
+struct handle {
+    char bytes[64];
+};
+
 typedef struct hip {
     int (*count)(int *), (*properties)(void *, int), (*properties6)(void *, int), (*attribute)(int *, int, int),
         (*malloc)(void **, size_t), (*free)(void *);
@@ -18,6 +22,10 @@ typedef struct hip {
         (*instantiate)(void **, void *, void *, char *, size_t), (*replay)(void *, void *);
     int (*fill)(void *, int, size_t, void *), (*event)(void **), (*record)(void *, void *),
         (*elapsed)(float *, void *, void *), (*last)(void);
+    int (*set)(int), (*get)(int *), (*place)(char *, int, int), (*by_place)(int *, const char *),
+        (*can)(int *, int, int), (*enable)(int, unsigned), (*extended)(void **, size_t, unsigned), (*query)(void *),
+        (*destroy)(void *);
+    int (*share)(struct handle *, void *), (*map)(void **, struct handle, unsigned), (*unmap)(void *);
 } hip;
 
 static hip open_hip(void) {
@@ -46,7 +54,19 @@ static hip open_hip(void) {
                   { "hipEventCreate", &h.event },
                   { "hipEventRecord", &h.record },
                   { "hipEventElapsedTime", &h.elapsed },
-                  { "hipGetLastError", &h.last } };
+                  { "hipGetLastError", &h.last },
+                  { "hipSetDevice", &h.set },
+                  { "hipGetDevice", &h.get },
+                  { "hipDeviceGetPCIBusId", &h.place },
+                  { "hipDeviceGetByPCIBusId", &h.by_place },
+                  { "hipDeviceCanAccessPeer", &h.can },
+                  { "hipDeviceEnablePeerAccess", &h.enable },
+                  { "hipExtMallocWithFlags", &h.extended },
+                  { "hipStreamQuery", &h.query },
+                  { "hipStreamDestroy", &h.destroy },
+                  { "hipIpcGetMemHandle", &h.share },
+                  { "hipIpcOpenMemHandle", &h.map },
+                  { "hipIpcCloseMemHandle", &h.unmap } };
     for (size_t i = 0; library && i < sizeof names / sizeof names[0]; i++) {
         void *symbol = dlsym(library, names[i].name);
         memcpy(names[i].to, &symbol, sizeof symbol);
@@ -203,6 +223,93 @@ static const char *wrong_chip(const hip *h, const char *chip, const unsigned cha
     return NULL;
 }
 
+enum { UNCACHED = 3, WORDS = 64, ALL = WORDS * sizeof(uint64_t) };
+
+static const char *devices(const hip *h, const char *chip, const unsigned char *object) {
+    (void)chip, (void)object;
+    int count, at = 7, can;
+    char place[32];
+    MUST(h->count(&count) == 0 && count == 3);
+    MUST(h->set(3) == 101 && h->get(&at) == 0 && at == 0 && h->set(2) == 0 && h->get(&at) == 0 && at == 2);
+    MUST(h->place(place, sizeof place, 0) == 0 && strcmp(place, "0000:c1:00.0") == 0);
+    MUST(h->place(place, sizeof place, 2) == 0 && strcmp(place, "0000:c3:00.0") == 0 && h->by_place(&at, place) == 0 &&
+         at == 2 && h->by_place(&at, "0000:c4:00.0") == 101);
+    MUST(h->can(&can, 0, 1) == 0 && can && h->can(&can, 1, 1) == 0 && !can && h->can(&can, 0, 3) == 101);
+    MUST(h->enable(2, 0) == 101 && h->enable(0, 0) == 0 && h->enable(0, 0) == 704 && h->enable(1, 0) == 0);
+    return NULL;
+}
+
+/* A stream of a device, and memory there that peers reach. */
+typedef struct side {
+    void *stream, *module, *meet, *memory;
+} side;
+
+static const char *open_side(const hip *h, const unsigned char *object, int device, side *s) {
+    MUST(h->set(device) == 0 && h->stream(&s->stream) == 0 && h->load(&s->module, object) == 0 &&
+         h->function(&s->meet, s->module, "meet") == 0);
+    MUST(h->extended(&s->memory, ALL, UNCACHED) == 0 && h->fill(s->memory, 0, ALL, s->stream) == 0);
+    return NULL;
+}
+
+static int run_side(const hip *h, int device, const side *s, void *theirs) {
+    void *memory = s->memory, *each[] = { &theirs, &memory };
+    h->set(device);
+    return h->launch(s->meet, 1, 1, 1, 64, 1, 1, 0, s->stream, each, NULL);
+}
+
+/* Two launches wait for each other, and the streams say that they do. */
+static const char *peers(const hip *h, const char *chip, const unsigned char *object) {
+    (void)chip;
+    side a, b;
+    uint64_t got[WORDS];
+    MUST(open_side(h, object, 0, &a) == NULL && h->enable(1, 0) == 0 && open_side(h, object, 1, &b) == NULL &&
+         h->enable(0, 0) == 0);
+    MUST(run_side(h, 0, &a, b.memory) == 0 && h->query(a.stream) == 600);
+    MUST(run_side(h, 0, &b, a.memory) == 400); /* a stream of another device */
+    MUST(run_side(h, 1, &b, a.memory) == 0 && h->synchronize(a.stream) == 0 && h->synchronize(b.stream) == 0 &&
+         h->query(a.stream) == 0);
+    MUST(h->copy(got, a.memory, ALL, TO_HOST) == 0);
+    for (int i = 0; i < WORDS; i++) MUST(got[i] == (uint64_t)i + 1);
+    MUST(h->destroy(a.stream) == 0 && h->free(a.memory) == 0);
+    return NULL;
+}
+
+static const char *peer_not_enabled(const hip *h, const char *chip, const unsigned char *object) {
+    (void)chip;
+    side a, b;
+    MUST(open_side(h, object, 0, &a) == NULL && open_side(h, object, 1, &b) == NULL);
+    MUST(run_side(h, 1, &b, a.memory) == 0 && h->synchronize(b.stream) == 719);
+    return NULL;
+}
+
+static const char *plain_store_to_peer(const hip *h, const char *chip, const unsigned char *object) {
+    (void)chip;
+    side a;
+    MUST(open_side(h, object, 0, &a) == NULL && h->function(&a.meet, a.module, "give_plainly") == 0);
+    MUST(run_side(h, 0, &a, a.memory) == 0 && h->synchronize(a.stream) == 719);
+    return NULL;
+}
+
+/* The parent's memory is mapped in a child, and both wait for each other. */
+static const char *other_process(const hip *h, const char *chip, const unsigned char *object) {
+    (void)chip;
+    int to_parent[2], to_child[2], status = 1;
+    struct handle own, theirs;
+    void *plain, *mapped;
+    side s;
+    MUST(pipe(to_parent) == 0 && pipe(to_child) == 0);
+    const pid_t child = fork();
+    const int out = child == 0 ? to_parent[1] : to_child[1], in = child == 0 ? to_child[0] : to_parent[0];
+    MUST(open_side(h, object, 0, &s) == NULL && h->share(&own, s.memory) == 0 && h->map(&mapped, own, 1) == 1);
+    MUST(h->malloc(&plain, 64) == 0 && h->share(&theirs, plain) == 801);
+    MUST(write(out, &own, sizeof own) == sizeof own && read(in, &theirs, sizeof theirs) == sizeof theirs);
+    MUST(h->map(&mapped, theirs, 1) == 0 && run_side(h, 0, &s, mapped) == 0 && h->synchronize(s.stream) == 0);
+    MUST(h->unmap(mapped) == 0 && h->unmap(mapped) == 17);
+    if (child == 0) _exit(0);
+    MUST(waitpid(child, &status, 0) == child && status == 0);
+    return NULL;
+}
+
 static const struct {
     const char *name;
     case_function *check;
@@ -216,6 +323,11 @@ static const struct {
     { "a kernel that goes astray", bad_kernel, "CDNA_ORDERS", "1" },
     { "a host pointer given to the device", host_pointer, "CDNA_ORDERS", "1" },
     { "a full device", out_of_memory, "CDNA_MEMORY", "1000" },
+    { "several devices", devices, "CDNA_DEVICES", "3" },
+    { "launches of two devices that wait for each other", peers, "CDNA_DEVICES", "2" },
+    { "a peer that was not let reach", peer_not_enabled, "CDNA_DEVICES", "2" },
+    { "a plain store to where peers look", plain_store_to_peer, "CDNA_DEVICES", "1" },
+    { "memory of another process", other_process, "CDNA_DEVICES", "1" },
     { "failures on demand", told_to_fail, "CDNA_FAIL", "hipMalloc:3:2,hipStreamSynchronize:1+:719" },
 };
 

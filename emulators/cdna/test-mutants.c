@@ -230,6 +230,94 @@ static void check_snippets(cdna_chip chip) {
     free(text);
 }
 
+/* ------------------------------------------------------------------------------------------------------------ peers */
+
+/* Accesses of device 0 to memory that peers reach while launches run: on device 0, or on 1, which it was let reach
+ * unless something else is said. The last modifiers are what the chip needs of the system's scope. */
+enum { SCOPE_NONE, SCOPE_AGENT, SCOPE_SYSTEM };
+#define LOAD "global_load_dword v4, v9, s[8:9]"
+#define LOAD_2 "global_load_dwordx2 v[4:5], v9, s[8:9]"
+#define STORE "global_store_dword v9, v2, s[8:9]"
+#define STORE_2 "global_store_dwordx2 v9, v[2:3], s[8:9]"
+#define NO_SCOPE "not of the system's scope"
+static const struct {
+    const char *name, *text, *message;
+    int scope, device; /* -1: the host */
+    bool stores;
+    cdna_use use;
+    bool unreached;
+} accesses[] = {
+    { "nothing wrong: a peer's memory loaded", LOAD_2, NULL, SCOPE_SYSTEM, 1, false, CDNA_FOR_PEERS },
+    { "nothing wrong: a peer's memory stored", STORE_2, NULL, SCOPE_SYSTEM, 1, true, CDNA_FOR_PEERS },
+    { "nothing wrong: own memory that peers store", LOAD, NULL, SCOPE_SYSTEM, 0, false, CDNA_FOR_PEERS },
+    { "nothing wrong: memory of the host", LOAD, NULL, SCOPE_NONE, -1, false, CDNA_INCOHERENT },
+    { "a plain load of a peer's memory", LOAD_2, NO_SCOPE, SCOPE_NONE, 1, false, CDNA_FOR_PEERS },
+    { "a plain load of own memory that peers store", "flat_load_dword v4, v[10:11]", NO_SCOPE, SCOPE_NONE, 0, false,
+      CDNA_FOR_PEERS },
+    { "a scalar load of a peer's memory", "s_load_dword s12, s[8:9], 0x0", NO_SCOPE, SCOPE_NONE, 1, false,
+      CDNA_FOR_PEERS },
+    { "a load of the device's scope", LOAD, NO_SCOPE, SCOPE_AGENT, 1, false, CDNA_FOR_PEERS },
+    { "a plain store to a peer's memory", STORE, NO_SCOPE, SCOPE_NONE, 1, true, CDNA_FOR_PEERS },
+    { "a store of the device's scope", STORE, NO_SCOPE, SCOPE_AGENT, 1, true, CDNA_FOR_PEERS },
+    { "16 bytes from a peer at once", "global_load_dwordx4 v[4:7], v9, s[8:9]", "need not arrive at once", SCOPE_SYSTEM,
+      1, false, CDNA_FOR_PEERS },
+    { "16 bytes to a peer at once", "global_store_dwordx4 v9, v[2:5], s[8:9]", "need not arrive at once", SCOPE_SYSTEM,
+      1, true, CDNA_FOR_PEERS },
+    { "8 bytes to an address of 4", STORE_2 " offset:4", "need not arrive at once", SCOPE_SYSTEM, 1, true,
+      CDNA_FOR_PEERS },
+    { "a peer's memory that its caches keep", LOAD, "that its caches keep", SCOPE_SYSTEM, 1, false, CDNA_ANY_USE },
+    { "a peer that was not let reach", LOAD, "was not let reach", SCOPE_SYSTEM, 1, false, CDNA_FOR_PEERS, true },
+    { "memory of the host that is not coherent", LOAD, "is not coherent", SCOPE_SYSTEM, -1, false, CDNA_INCOHERENT },
+};
+enum { ACCESSES = sizeof accesses / sizeof accesses[0] };
+
+/* On gfx90a stores are of any scope, and loads of the system's or the device's alike. */
+static bool is_of_chip(cdna_chip chip, int i) {
+    return chip != CDNA_GFX90A || (accesses[i].scope != SCOPE_AGENT && !(accesses[i].stores && accesses[i].scope == 0));
+}
+static const char *modifiers_of(cdna_chip chip, int i) {
+    if (accesses[i].scope == SCOPE_NONE) return "";
+    if (chip == CDNA_GFX90A) return accesses[i].stores ? "" : " glc";
+    return accesses[i].scope == SCOPE_AGENT ? " sc1" : " sc0 sc1";
+}
+
+static void check_accesses(cdna_chip chip) {
+    char *text = NULL, names[ACCESSES][16], body[1024];
+    const char *list[ACCESSES], *name = cdna_chip_name(chip);
+    size_t size;
+    FILE *file = open_memstream(&text, &size);
+    for (int i = 0; i < ACCESSES; i++) {
+        snprintf(names[i], sizeof names[i], "access%d", i);
+        list[i] = names[i];
+        snprintf(
+            body, sizeof body,
+            "s_load_dwordx2 s[8:9], s[0:1], 0x0\nv_mov_b32 v2, 1.0\nv_mov_b32 v3, v2\nv_mov_b32 v4, v2\nv_mov_b32 v5, "
+            "v2\nv_mov_b32 v9, 0\ns_waitcnt lgkmcnt(0)\nv_mov_b32 v10, s8\nv_mov_b32 v11, s9\n%s%s",
+            accesses[i].text, modifiers_of(chip, i));
+        append_kernel(file, name, names[i], body);
+    }
+    append_metadata(file, name, list, ACCESSES);
+    fclose(file);
+    bench b;
+    if (tap(bench_open(&b, chip, false, text), "%s: the accesses to peers assemble and load", name)) {
+        void *area = cdna_memory_alloc(b.machine, 256);
+        memset(area, 0, 256);
+        for (int reached = 0; reached < 2; reached++) {
+            if (reached) cdna_memory_reach(b.machine, 0, 1);
+            for (int i = 0; i < ACCESSES; i++) {
+                if (accesses[i].unreached == reached || !is_of_chip(chip, i)) continue;
+                cdna_memory_place(b.machine, area, accesses[i].device, accesses[i].use);
+                const bool ran = bench_run(&b, names[i], 1, 64, &area, sizeof area);
+                const bool good = accesses[i].message ? !ran && strstr(b.failure.message, accesses[i].message) : ran;
+                if (!tap(good, "%s: %s", name, accesses[i].name))
+                    printf("# %s\n", ran ? "it survived" : b.failure.message);
+            }
+        }
+    }
+    cdna_close(b.machine);
+    free(text);
+}
+
 /* ---------------------------------------------------------------------------------------------------------- kernels */
 
 static const struct {
@@ -361,6 +449,7 @@ int main(void) {
             continue;
         }
         check_snippets(chip);
+        check_accesses(chip);
         check_defects(chip, source);
         check_waits(chip, source, "vector_add");
         check_waits(chip, source, "wave_sums");
