@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Groups of ranks that are threads and processes: the ops by small pieces, and what goes wrong with other ranks.
  * Nothing may hang, each rank is told which rank did what, and nothing is left behind. One file, since all cases share
- * the place where ranks meet and what came out there. */
+ * the place where ranks meet and what came out there.
+ *
+ *     test-comm             on the CPU
+ *     test-comm cuda:0      on an emulated device
+ *     test-comm hip:0 3     on 3 emulated devices from that one on, whose drivers take the host's memory: the ranks
+ *                           have them in turn */
 #include <dirent.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -40,6 +46,19 @@ typedef struct place {
 
 static trine *lib;
 static place *here;
+
+/* The devices of the ranks; NULL: the CPU. */
+static const char *first_device;
+static int devices = 1;
+
+static int device_of(int rank) {
+    for (int i = 0; first_device != NULL && i < trine_device_count(lib); i++) {
+        trine_device_info_t info;
+        if (trine_device_info(lib, i, &info) == TRINE_OK && strcmp(info.name, first_device) == 0)
+            return i + rank % devices;
+    }
+    return 0;
+}
 
 typedef struct party {
     int rank;
@@ -100,9 +119,10 @@ static rank enter(int r, int ranks, const settings *s) {
     const trine_queue_options queue = { .struct_size = sizeof queue, .threads = s->threads };
     const trine_comm_options options = { .struct_size = sizeof options,
                                          .timeout = s->timeout,
-                                         .staging_bytes = s->staging };
+                                         .staging_bytes =
+                                             s->staging > 0 || first_device == NULL ? s->staging : 1 << 20 };
     const trine_bootstrap bootstrap = { gather, &k.party };
-    trine_queue_open(lib, 0, &queue, &k.queue);
+    trine_queue_open(lib, device_of(r), &queue, &k.queue);
     k.opened = trine_comm_open(k.queue, r, ranks, &bootstrap, &options, &k.comm);
     snprintf(k.message, sizeof k.message, "%s", trine_error_message());
     return k;
@@ -121,9 +141,15 @@ static trine_status note(const rank *k, int i, trine_status status) {
     return status;
 }
 
+/* On devices a call's end is waited for. */
+static trine_status done(const rank *k, trine_status status) {
+    return status == TRINE_OK ? trine_queue_wait(k->queue) : status;
+}
+
 static trine_status sum(const rank *k, float *x, float *y, int64_t n) {
     const trine_tensor tx = trine_tensor_1d(x, TRINE_F32, n), ty = trine_tensor_1d(y, TRINE_F32, n);
-    return trine_all_reduce(k->queue, &(trine_all_reduce_args){ TRINE_ARGS(all_reduce), k->comm, &tx, &ty, 0 });
+    return done(k,
+                trine_all_reduce(k->queue, &(trine_all_reduce_args){ TRINE_ARGS(all_reduce), k->comm, &tx, &ty, 0 }));
 }
 
 /* A sum of n ones; wrong if it is not `ranks` everywhere. */
@@ -163,6 +189,7 @@ static void in_threads(int ranks, life *l) {
 
 /* Each rank a process with a library of its own; how many ended as they should: by exit, or by a signal if that is
  * said. */
+static const char *failing; /* what the emulated driver of the last rank lets fail */
 static int in_processes(int ranks, life *l, int killed) {
     pid_t pid[MOST];
     int good = 0;
@@ -172,6 +199,7 @@ static int in_processes(int ranks, life *l, int killed) {
         pid[r] = fork();
         if (pid[r] != 0) continue;
         alarm(60);
+        if (r == ranks - 1 && failing != NULL) setenv("CDNA_FAIL", failing, 1);
         if (trine_open(NULL, &lib) != TRINE_OK) _exit(3);
         l(r, ranks);
         trine_close(lib);
@@ -240,28 +268,32 @@ static void small_pieces(int r, int ranks) {
         const int root = (int)(i % (size_t)ranks);
         for (int64_t at = 0; at < ranks * n; at++) x[at] = (float)(r * 1000000 + at);
         trine_status status =
-            trine_all_reduce(k.queue, &(trine_all_reduce_args){ TRINE_ARGS(all_reduce), k.comm, &x1, &y1, (int)i % 2 });
+            done(&k, trine_all_reduce(
+                         k.queue, &(trine_all_reduce_args){ TRINE_ARGS(all_reduce), k.comm, &x1, &y1, (int)i % 2 }));
         for (int64_t j = 0; j < n; j++) {
             float all = (float)j;
             for (int q = 1; q < ranks; q++) all = i % 2 ? (float)(q * 1000000 + j) : all + (float)(q * 1000000 + j);
             wrong += y[j] != all;
         }
         if (status == TRINE_OK)
-            status = trine_reduce_scatter(
-                k.queue, &(trine_reduce_scatter_args){ TRINE_ARGS(reduce_scatter), k.comm, &x2, &y1, 0 });
+            status = done(&k, trine_reduce_scatter(k.queue, &(trine_reduce_scatter_args){ TRINE_ARGS(reduce_scatter),
+                                                                                          k.comm, &x2, &y1, 0 }));
         for (int64_t j = 0; j < n; j++) {
             float all = (float)(r * n + j);
             for (int q = 1; q < ranks; q++) all += (float)(q * 1000000 + r * n + j);
             wrong += y[j] != all;
         }
         if (status == TRINE_OK)
-            status = trine_all_gather(k.queue, &(trine_all_gather_args){ TRINE_ARGS(all_gather), k.comm, &x1, &y2 });
+            status = done(
+                &k, trine_all_gather(k.queue, &(trine_all_gather_args){ TRINE_ARGS(all_gather), k.comm, &x1, &y2 }));
         for (int64_t j = 0; j < ranks * n; j++) wrong += y[j] != (float)(j / n * 1000000 + j % n);
         if (status == TRINE_OK)
-            status = trine_all_to_all(k.queue, &(trine_all_to_all_args){ TRINE_ARGS(all_to_all), k.comm, &x2, &y2 });
+            status = done(
+                &k, trine_all_to_all(k.queue, &(trine_all_to_all_args){ TRINE_ARGS(all_to_all), k.comm, &x2, &y2 }));
         for (int64_t j = 0; j < ranks * n; j++) wrong += y[j] != (float)(j / n * 1000000 + r * n + j % n);
         if (status == TRINE_OK)
-            status = trine_broadcast(k.queue, &(trine_broadcast_args){ TRINE_ARGS(broadcast), k.comm, &x1, &x1, root });
+            status = done(
+                &k, trine_broadcast(k.queue, &(trine_broadcast_args){ TRINE_ARGS(broadcast), k.comm, &x1, &x1, root }));
         for (int64_t j = 0; j < n; j++) wrong += x[j] != (float)(root * 1000000 + j);
         if (note(&k, 0, status) != TRINE_OK) break;
     }
@@ -284,11 +316,11 @@ static void lists(int r, int ranks) {
         list[i] = &args[i];
         for (int j = 0; j < 7; j++) x[i][j] = (float)(i + 1), y[i][j] = 0;
     }
-    note(&k, 0, trine_run_list(k.queue, TRINE_OP_ALL_REDUCE, list, 3));
+    note(&k, 0, done(&k, trine_run_list(k.queue, TRINE_OP_ALL_REDUCE, list, 3)));
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 5 + i; j++) here->result[r].wrong += y[i][j] != (float)((i + 1) * ranks);
     if (r == 1) args[2].kind = 9;
-    note(&k, 1, trine_run_list(k.queue, TRINE_OP_ALL_REDUCE, list, 3));
+    note(&k, 1, done(&k, trine_run_list(k.queue, TRINE_OP_ALL_REDUCE, list, 3)));
     note(&k, 2, sum_ones(&k, 10));
     leave(&k);
 }
@@ -302,9 +334,9 @@ static void refused(int r, int ranks) {
     float x[8] = { 0 }, y[8];
     const trine_tensor tx = trine_tensor_1d(x, TRINE_F32, 8), ty = trine_tensor_1d(y, TRINE_F32, r == 1 ? 7 : 8);
     trine_all_reduce_args args = { TRINE_ARGS(all_reduce), k.comm, &tx, &ty, 0 };
-    note(&k, 0, trine_all_reduce(k.queue, &args));
+    note(&k, 0, done(&k, trine_all_reduce(k.queue, &args)));
     args.x = r == 1 ? NULL : &tx, args.y = &tx;
-    for (int again = 0; again < 4; again++) note(&k, 1, trine_all_reduce(k.queue, &args));
+    for (int again = 0; again < 4; again++) note(&k, 1, done(&k, trine_all_reduce(k.queue, &args)));
     note(&k, 2, sum_ones(&k, 100));
     leave(&k);
 }
@@ -322,10 +354,13 @@ static void differs(int r, int ranks) {
                        all = trine_tensor_2d(y, TRINE_F32, ranks, 5);
     const int32_t kind = difference == 3 && other;
     if (difference == 0 && other)
-        note(&k, 0, trine_all_gather(k.queue, &(trine_all_gather_args){ TRINE_ARGS(all_gather), k.comm, &tx, &all }));
+        note(
+            &k, 0,
+            done(&k, trine_all_gather(k.queue, &(trine_all_gather_args){ TRINE_ARGS(all_gather), k.comm, &tx, &all })));
     else
         note(&k, 0,
-             trine_all_reduce(k.queue, &(trine_all_reduce_args){ TRINE_ARGS(all_reduce), k.comm, &tx, &ty, kind }));
+             done(&k, trine_all_reduce(k.queue,
+                                       &(trine_all_reduce_args){ TRINE_ARGS(all_reduce), k.comm, &tx, &ty, kind })));
     const double start = now();
     note(&k, 1, sum_ones(&k, 5));
     here->result[r].wrong += now() - start > 1;
@@ -334,7 +369,7 @@ static void differs(int r, int ranks) {
 
 /* The last rank does not come to the second call. */
 static void missing(int r, int ranks) {
-    const settings s = { .timeout = 0.5 };
+    const settings s = { .timeout = first_device == NULL ? 0.5 : 2.5 };
     rank k = enter(r, ranks, &s);
     note(&k, 0, sum_ones(&k, N));
     if (r < ranks - 1) {
@@ -428,7 +463,7 @@ static void odd(int r, int ranks) {
     trine_comm_options options = { .struct_size = sizeof options, .timeout = 30 };
     const trine_bootstrap bootstrap = { gather, &k.party };
     int said = r, of = ranks;
-    trine_queue_open(lib, 0, NULL, &k.queue);
+    trine_queue_open(lib, device_of(r), NULL, &k.queue);
     if (one && oddity == 0) k.party.tamper = flip_magic;
     if (one && oddity == 1) k.party.tamper = flip_hash;
     if (one && oddity == 2) said = 0;
@@ -446,7 +481,7 @@ static void odd(int r, int ranks) {
 }
 
 static void test_opening(void) {
-    static const struct {
+    const struct {
         const char *words;
         trine_status own;
     } expected[] = {
@@ -457,7 +492,7 @@ static void test_opening(void) {
         { "timeout is -1", TRINE_ERR_ARGUMENT },
         { "the bootstrap's all_gather returned 7", TRINE_ERR_COMM },
         { " ranks, this one ", TRINE_ERR_COMM },
-        { "no shared memory", TRINE_ERR_MEMORY },
+        { first_device == NULL ? "no shared memory" : "out of memory", TRINE_ERR_MEMORY },
     };
     for (oddity = 0; oddity < (int)(sizeof expected / sizeof expected[0]); oddity++) {
         const int ended = in_processes(3, odd, -1);
@@ -572,10 +607,142 @@ static void stale(int r, int ranks) {
     leave(&k);
 }
 
-int main(void) {
+/* Rank 0 aborts its group while it waits for the others, which it alone is told of; and then all open a new one. */
+static void aborts_alone(int r, int ranks) {
+    const settings s = { .timeout = 60 };
+    rank k = enter(r, ranks, &s);
+    if (r == 0) {
+        pthread_t other;
+        pthread_create(&other, NULL, abort_soon, k.comm);
+        note(&k, 0, sum_ones(&k, N));
+        note(&k, 1, sum_ones(&k, N));
+        pthread_join(other, NULL);
+    }
+    leave(&k);
+    k = enter(r, ranks, &s);
+    note(&k, 2, k.opened == TRINE_OK ? sum_ones(&k, N) : k.opened);
+    leave(&k);
+}
+
+static void test_calls_on_devices(void) {
+    in_threads(4, refused);
+    bool good = told(1, 0, TRINE_ERR_ARGUMENT, "all_reduce: y has shape [7], but n = 8 from x") &&
+                all_told(4, 2, TRINE_ERR_COMM, "the group is broken: all_reduce: ");
+    for (int r = 0; r < 4; r++) good &= r == 1 || told(r, 0, TRINE_ERR_COMM, "all_reduce: rank 1 was refused a call");
+    tap(good, "a rank is refused: %s", here->result[0].message[0]);
+
+    in_threads(3, lists);
+    good = all_told(3, 0, TRINE_OK, NULL) && told(0, 1, TRINE_ERR_COMM, "rank 1 was refused a call") &&
+           told(1, 1, TRINE_ERR_ARGUMENT, "call 2 of the list");
+    tap(good && wrong_of(3) == 0, "lists: %s", here->result[0].message[1]);
+
+    for (difference = 0; difference < 4; difference++) {
+        in_threads(3, differs);
+        good = told(0, 0, TRINE_ERR_COMM, "rank 2 calls another op, or this with other sizes, types or parameters") &&
+               all_told(3, 0, TRINE_ERR_COMM, "calls another op, or this with") &&
+               all_told(3, 1, TRINE_ERR_COMM, "the group is broken: ");
+        tap(good && wrong_of(3) == 0, "another call: %s", here->result[0].message[0]);
+    }
+    in_threads(3, missing);
+    tap(told(0, 1, TRINE_ERR_COMM, "all_reduce: rank 2 of 3 did not come within 2.5 s") &&
+            told(1, 1, TRINE_ERR_COMM, "rank 2 of 3 did not come within 2.5 s") && wrong_of(3) == 0,
+        "a rank does not come: %s", here->result[0].message[1]);
+    in_threads(3, aborts_alone);
+    tap(told(0, 0, TRINE_ERR_COMM, "rank 0 aborted the group") && told(0, 1, TRINE_ERR_COMM, "rank 0 aborted") &&
+            all_told(3, 2, TRINE_OK, NULL) && wrong_of(3) == 0,
+        "a rank aborts, and a new group is opened: %s", here->result[0].message[0]);
+}
+
+/* Only opens. */
+static size_t staging;
+static void opens(int r, int ranks) {
+    const settings s = { .timeout = 60, .staging = staging };
+    rank k = enter(r, ranks, &s);
+    here->result[r].status[0] = k.opened;
+    snprintf(here->result[r].message[0], sizeof here->result[r].message[0], "%s", k.message);
+    if (k.opened == TRINE_OK) note(&k, 1, sum_ones(&k, 10));
+    leave(&k);
+}
+
+/* One rank is told of the driver's failure, the others of that rank; another group opens then. */
+static bool fails_to_open(const char *entry) {
+    const int ranks = 3;
+    char words[64];
+    int own = 0, of_others = 0;
+    snprintf(words, sizeof words, "%s: unknown error", entry);
+    for (int r = 0; r < ranks; r++) {
+        const result *q = &here->result[r];
+        own += q->status[0] == TRINE_ERR_DEVICE && strstr(q->message[0], words) != NULL;
+        of_others += q->status[0] == TRINE_ERR_COMM && strstr(q->message[0], words) != NULL;
+    }
+    return own == 1 && of_others == ranks - 1;
+}
+
+static void test_failures(void) {
+    static const char *const entries[] = { "hipExtMallocWithFlags",  "hipMemsetD8Async",
+                                           "hipIpcGetMemHandle",     "hipDeviceGetByPCIBusId",
+                                           "hipDeviceCanAccessPeer", "hipDeviceEnablePeerAccess" };
+    void (*fail)(const char *failures);
+    *(void **)&fail = dlsym(RTLD_DEFAULT, "cdna_hip_fail");
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "%s:1:999", entries[i]);
+        staging = (i + 2) << 20; /* of no group before */
+        fail(text);
+        in_threads(3, opens);
+        const bool told_all = fails_to_open(entries[i]);
+        fail(NULL);
+        in_threads(3, opens);
+        tap(told_all && all_told(3, 0, TRINE_OK, NULL) && all_told(3, 1, TRINE_OK, NULL) && wrong_of(3) == 0,
+            "%s fails, and then does not", entries[i]);
+    }
+}
+
+/* Before this process has an open driver, which no child may use. */
+static void test_device_processes(void) {
+    int ended = in_processes(4, small_pieces, -1);
+    tap(ended == 4 && all_told(4, 0, TRINE_OK, NULL) && wrong_of(4) == 0, "all ops by small pieces, 4 processes");
+    test_opening();
+    difference = -1;
+    ended = in_processes(3, differs, -1);
+    tap(ended == 3 && all_told(3, 0, TRINE_OK, NULL) && all_told(3, 1, TRINE_OK, NULL), "processes that agree");
+    failing = "hipIpcOpenMemHandle:2:999";
+    ended = in_processes(3, opens, -1);
+    tap(ended == 3 && fails_to_open("hipIpcOpenMemHandle"), "hipIpcOpenMemHandle fails");
+    failing = NULL;
+    ended = in_processes(3, dies_before, 1);
+    tap(ended == 3 && told(0, 1, TRINE_ERR_COMM, "rank 1 (process ") && told(2, 1, TRINE_ERR_COMM, ") has ended"),
+        "a rank dies before a call: %s", here->result[0].message[1]);
+    ended = in_processes(3, dies_within, 1);
+    tap(ended == 3 && told(0, 1, TRINE_ERR_COMM, "rank 1 (process ") && told(2, 1, TRINE_ERR_COMM, ") has ended"),
+        "a rank dies in a call: %s", here->result[2].message[1]);
+}
+
+/* The stand-in for NVIDIA's driver shares no memory between processes. */
+static int test_devices(void) {
+    if (strncmp(first_device, "cuda", 4) != 0) test_device_processes();
+    if (trine_open(NULL, &lib) != TRINE_OK) return 1;
+    if (device_of(0) == 0) {
+        tap(false, "there is no %s", first_device);
+        return tap_end();
+    }
+    for (int ranks = 1; ranks <= MOST; ranks += ranks < 3 ? 1 : 5) {
+        in_threads(ranks, small_pieces);
+        tap(all_told(ranks, 0, TRINE_OK, NULL) && wrong_of(ranks) == 0, "all ops by small pieces, %d threads", ranks);
+    }
+    test_calls_on_devices();
+    if (devices > 1) test_failures();
+    trine_close(lib);
+    return tap_end();
+}
+
+int main(int count, char **argument) {
     alarm(240);
+    if (count > 1) first_device = argument[1];
+    if (count > 2) devices = atoi(argument[2]);
     here = mmap(NULL, sizeof *here, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (here == MAP_FAILED) return 1;
+    if (first_device != NULL) return test_devices();
     /* Processes first: they are made before this one has threads. */
     int ended = in_processes(4, small_pieces, -1);
     tap(ended == 4 && all_told(4, 0, TRINE_OK, NULL) && wrong_of(4) == 0, "all ops by small pieces, 4 processes");

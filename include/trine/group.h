@@ -43,10 +43,10 @@ typedef struct trine_comm_options {
  * TRINE_ERR_COMM with a message that names the rank and what it did, outputs may have been written in part, and so does
  * each later call at once. The way out is to close the communicator and to open another.
  *
- * On CUDA devices a call is asynchronous, as all calls are, and may be recorded into a graph: what another rank did is
- * told by trine_queue_wait() or by the next call; "nothing is written" does not hold; and a refused call breaks the
- * group too. All devices must be of one kind and reach each other's memory; ranks may share a device. HIP devices have
- * no groups.
+ * On devices a call is asynchronous, as all calls are, and may be recorded into a graph: what another rank did is told
+ * by trine_queue_wait() or by the next call; "nothing is written" does not hold; and a refused call breaks the group
+ * too. All devices must be of one kind and reach each other's memory; ranks may share a device, of HIP up to 4 of a
+ * process unless GPU_MAX_HW_QUEUES says more.
  *
  * Without a communicator, comm NULL, a call of a collective op is of all ranks at once: each tensor has one dimension
  * more, `ranks`, in front, and threads of the library do what each rank would, on the queue's device. So a group is

@@ -22,6 +22,7 @@ enum {
     SIMT_STREAM_NON_BLOCKING = CU_STREAM_NON_BLOCKING,
     SIMT_EVENT_DEFAULT = CU_EVENT_DEFAULT,
     SIMT_HOST_PORTABLE = CU_MEMHOSTALLOC_PORTABLE,
+    SIMT_HOST_COHERENT = CU_MEMHOSTALLOC_PORTABLE, /* seen by a launch that runs */
     SIMT_IPC_LAZY = CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 };
 #define SIMT_DEFAULT_STREAM CU_STREAM_LEGACY
@@ -46,6 +47,11 @@ enum {
 #define simt_open_part cuda_open_part
 #define simt_close_part cuda_close_part
 #define simt_stream_units cuda_stream_units
+
+/* Peers reach any memory of a device. */
+static inline trine_status simt_alloc_for_peers(const cuda_device *d, CUdeviceptr *memory_out, size_t bytes) {
+    return CUDA_CALL(d->driver, MemAlloc, memory_out, bytes);
+}
 
 static inline trine_status simt_allow_shared(const cuda_device *d, CUfunction function, uint32_t bytes) {
     return CUDA_CALL(d->driver, FuncSetAttribute, function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,

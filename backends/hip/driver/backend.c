@@ -6,6 +6,7 @@
 
 #include <trine/ops.h>
 
+#include "backends/simt/core/group.h"
 #include "backends/simt/core/queue.h"
 #include "state.h"
 
@@ -132,6 +133,7 @@ const trine_backend *simt_open_backend(const trine_host *host, char *reason_out,
     const hip_driver *driver = hip_driver_open(host, reason_out, reason_size);
     if (driver == NULL) return NULL;
     simt_fill_backend(&backend);
+    simt_fill_groups(&backend);
     backend.devices = find_devices(driver, host, reason_out, reason_size);
     if (backend.devices > 0 && !read_version(driver, reason_out, reason_size)) backend.devices = 0;
     return backend.devices > 0 ? &backend : NULL;

@@ -7,7 +7,13 @@
 #include "backends/backend.h"
 
 typedef int hip_result; /* hipError_t */
-enum { HIP_SUCCESS = 0, HIP_OUT_OF_MEMORY = 2, HIP_NO_DEVICE = 100 };
+enum {
+    HIP_SUCCESS = 0,
+    HIP_OUT_OF_MEMORY = 2,
+    HIP_NO_DEVICE = 100,
+    HIP_NOT_READY = 600,
+    HIP_PEER_ACCESS_ALREADY_ENABLED = 704
+};
 
 /* Numbers of hipDeviceAttribute_t, the same in HIP 5 to 7. */
 typedef enum hip_attribute {
@@ -19,7 +25,8 @@ typedef enum hip_attribute {
     HIP_MAX_SHARED_MEMORY_PER_BLOCK = 74
 } hip_attribute;
 
-enum { HIP_HOST_MALLOC_PORTABLE = 1 };
+/* The last two are of HIP 6 and later. */
+enum { HIP_HOST_MALLOC_PORTABLE = 1, HIP_HOST_MALLOC_COHERENT = 0x40000000, HIP_MALLOC_UNCACHED = 3, HIP_IPC_LAZY = 1 };
 enum { HIP_STREAM_NON_BLOCKING = 1, HIP_CAPTURE_MODE_THREAD_LOCAL = 1, HIP_CAPTURE_MODE_RELAXED = 2 };
 
 typedef struct hip_module *hip_module;
@@ -29,6 +36,9 @@ typedef struct hip_event *hip_event;
 typedef struct hip_graph *hip_graph;
 typedef struct hip_executable *hip_executable;
 typedef uintptr_t hip_pointer;
+typedef struct hip_ipc_handle {
+    char reserved[64];
+} hip_ipc_handle;
 
 /* Every entry point in use, without the prefix, whose type no version of HIP has changed. */
 #define HIP_ENTRY_POINTS(ENTRY) \
@@ -50,6 +60,7 @@ typedef uintptr_t hip_pointer;
     ENTRY(hip_result, StreamCreateWithFlags, (hip_stream *, unsigned)) \
     ENTRY(hip_result, StreamDestroy, (hip_stream)) \
     ENTRY(hip_result, StreamSynchronize, (hip_stream)) \
+    ENTRY(hip_result, StreamQuery, (hip_stream)) \
     ENTRY(hip_result, EventCreateWithFlags, (hip_event *, unsigned)) \
     ENTRY(hip_result, EventDestroy, (hip_event)) \
     ENTRY(hip_result, EventRecord, (hip_event, hip_stream)) \
@@ -62,6 +73,14 @@ typedef uintptr_t hip_pointer;
     ENTRY(hip_result, MemcpyHtoDAsync, (hip_pointer, const void *, size_t, hip_stream)) \
     ENTRY(hip_result, MemcpyDtoHAsync, (void *, hip_pointer, size_t, hip_stream)) \
     ENTRY(hip_result, MemcpyDtoDAsync, (hip_pointer, hip_pointer, size_t, hip_stream)) \
+    ENTRY(hip_result, MemsetD8Async, (hip_pointer, unsigned char, size_t, hip_stream)) \
+    ENTRY(hip_result, ExtMallocWithFlags, (hip_pointer *, size_t, unsigned)) \
+    ENTRY(hip_result, IpcGetMemHandle, (hip_ipc_handle *, hip_pointer)) \
+    ENTRY(hip_result, IpcOpenMemHandle, (hip_pointer *, hip_ipc_handle, unsigned)) \
+    ENTRY(hip_result, IpcCloseMemHandle, (hip_pointer)) \
+    ENTRY(hip_result, DeviceGetByPCIBusId, (int *, const char *)) \
+    ENTRY(hip_result, DeviceCanAccessPeer, (int *, int, int)) \
+    ENTRY(hip_result, DeviceEnablePeerAccess, (int, unsigned)) \
     ENTRY(hip_result, StreamIsCapturing, (hip_stream, int *)) \
     ENTRY(hip_result, StreamBeginCapture, (hip_stream, int)) \
     ENTRY(hip_result, StreamEndCapture, (hip_stream, hip_graph *)) \

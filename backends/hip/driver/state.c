@@ -22,6 +22,18 @@ void hip_leave(const hip_device *d, hip_scope scope) {
     if (scope.changed) d->driver->SetDevice(scope.before);
 }
 
+trine_status hip_reach_peer(hip_device *d, const char *pci) {
+    int other = 0, can = 0;
+    trine_status status = HIP_CALL(d->driver, DeviceGetByPCIBusId, &other, pci);
+    if (status == TRINE_OK) status = HIP_CALL(d->driver, DeviceCanAccessPeer, &can, d->device, other);
+    if (status == TRINE_OK && !can)
+        return d->driver->error(TRINE_ERR_UNSUPPORTED, "the device cannot reach the memory of the one at %s", pci);
+    if (status != TRINE_OK) return status;
+    const hip_result result = d->driver->DeviceEnablePeerAccess(other, 0);
+    return result == HIP_PEER_ACCESS_ALREADY_ENABLED ? TRINE_OK
+                                                     : hip_status(d->driver, "hipDeviceEnablePeerAccess", result);
+}
+
 /* ---------------------------------------------------------------------------------------------------- built-in code */
 
 #define ARCH(op, arch) #arch,

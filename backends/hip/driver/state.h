@@ -54,6 +54,9 @@ typedef struct hip_scope {
 trine_status hip_enter(const hip_device *d, hip_scope *scope_out);
 void hip_leave(const hip_device *d, hip_scope scope);
 
+/* Lets the thread's device, which is this one, reach the memory of another one, by its PCI address. */
+trine_status hip_reach_peer(hip_device *d, const char *pci);
+
 /* What this module has of an op: its kernels, and a code object for each architecture. */
 typedef struct hip_op {
     const trine_kernel *kernels; /* NULL: a hole */

@@ -16,8 +16,15 @@ typedef int simt_capture_mode;
 typedef hip_result simt_result;
 typedef hip_module simt_module;
 typedef hip_code simt_entry;
+typedef hip_ipc_handle simt_ipc_handle;
 enum { SIMT_MARKS = HIP_MARKS, SIMT_STREAM_NON_BLOCKING = HIP_STREAM_NON_BLOCKING, SIMT_EVENT_DEFAULT = 0 };
-enum { SIMT_SUCCESS = HIP_SUCCESS, SIMT_HOST_PORTABLE = HIP_HOST_MALLOC_PORTABLE };
+enum {
+    SIMT_SUCCESS = HIP_SUCCESS,
+    SIMT_NOT_READY = HIP_NOT_READY,
+    SIMT_HOST_PORTABLE = HIP_HOST_MALLOC_PORTABLE,
+    SIMT_HOST_COHERENT = HIP_HOST_MALLOC_PORTABLE | HIP_HOST_MALLOC_COHERENT, /* seen by a launch that runs */
+    SIMT_IPC_LAZY = HIP_IPC_LAZY
+};
 enum {
     SIMT_NOT_CAPTURING = 0,
     SIMT_CAPTURE_OF_THREAD = HIP_CAPTURE_MODE_THREAD_LOCAL,
@@ -40,8 +47,15 @@ enum {
 #define simt_enter hip_enter
 #define simt_leave hip_leave
 #define simt_words hip_words
+#define simt_reach_peer hip_reach_peer
 #define simt_find_parts hip_find_parts
 #define simt_open_part hip_open_part
+
+/* What other devices write while a launch reads it must not be in a cache: of other memory than this, what peers do is
+ * seen when a launch ends (HIP programming guide, coherency control). */
+static inline trine_status simt_alloc_for_peers(const hip_device *d, hip_pointer *memory_out, size_t bytes) {
+    return HIP_CALL(d->driver, ExtMallocWithFlags, memory_out, bytes, HIP_MALLOC_UNCACHED);
+}
 
 /* A block has what memory there is for it without being allowed. */
 static inline trine_status simt_allow_shared(const hip_device *d, hip_code function, uint32_t bytes) {

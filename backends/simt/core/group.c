@@ -110,10 +110,10 @@ static trine_status make_area(simt_device *d, size_t bytes, area **out) {
     if ((a = calloc(1, sizeof *a)) == NULL) return d->driver->error(TRINE_ERR_MEMORY, "trine_comm_open: out of memory");
     simt_pointer own = 0;
     *a = (area){ .device = d, .bytes = bytes };
-    trine_status status = SIMT_CALL(d->driver, MemAlloc, &a->memory, bytes);
+    trine_status status = simt_alloc_for_peers(d, &a->memory, bytes);
     if (status == TRINE_OK) status = SIMT_CALL(d->driver, MemAlloc, &own, (EXCHANGE_BLOCKS + 1) * sizeof *a->launches);
     if (status == TRINE_OK)
-        status = SIMT_CALL(d->driver, MemHostAlloc, (void **)&a->report, sizeof *a->report, SIMT_HOST_PORTABLE);
+        status = SIMT_CALL(d->driver, MemHostAlloc, (void **)&a->report, sizeof *a->report, SIMT_HOST_COHERENT);
     if (status != TRINE_OK) {
         if (a->memory != 0) d->driver->MemFree(a->memory);
         if (own != 0) d->driver->MemFree(own);
@@ -427,7 +427,8 @@ trine_status simt_exchange(const trine_call *call, const simt_function *function
     const trine_status status = told(g, call->plan->op);
     if (status != TRINE_OK) return status;
     /* as many blocks as have room, on the device at once with those of the other ranks there */
-    const int64_t held = 2 * (int64_t)simt_units(call) / g->beside, fit = g->room / EXCHANGE_THREADS;
+    const int64_t held = 2 * (int64_t)((const simt_queue *)call->queue)->units / g->beside,
+                  fit = g->room / EXCHANGE_THREADS;
     int64_t blocks = simt_blocks(packets, (int64_t)parts * EXCHANGE_THREADS);
     if (blocks > held) blocks = held;
     if (blocks > fit) blocks = fit;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce_scatter on CUDA devices: the host side. */
+/* reduce_scatter on devices: the host side. */
 #include "exchanges.h"
 #include "spec/places/reduce_scatter.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the launches of collective ops share. */
-#ifndef TRINE_CUDA_EXCHANGES_H
-#define TRINE_CUDA_EXCHANGES_H
+#ifndef TRINE_SIMT_EXCHANGES_H
+#define TRINE_SIMT_EXCHANGES_H
 
 #include <trine/comm.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* broadcast on CUDA devices: the host side. */
+/* broadcast on devices: the host side. */
 #include "exchanges.h"
 #include "spec/places/broadcast.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_gather on CUDA devices: the host side. */
+/* all_gather on devices: the host side. */
 #include "exchanges.h"
 #include "spec/places/all_gather.h"
 

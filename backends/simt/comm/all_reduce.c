@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_reduce on CUDA devices: the host side. */
+/* all_reduce on devices: the host side. */
 #include "exchanges.h"
 #include "spec/places/all_reduce.h"
 
