@@ -116,7 +116,7 @@ static bool run_kernel(runner *r, const context *c, problem *p, result *result, 
     bool ok = true;
     for (int run = 0; ok && run < RUNS; run++) {
         const int pattern = run % 2;
-        trine_queue *queue = runner_queue(r, c, result->kernel, c->memory->host ? run + 1 : 0);
+        trine_queue *queue = runner_queue(r, c, result->kernel, c->memory->host ? run + 1 : 0, p->plan->comm >= 0);
         char detail[640];
         if (run == 1) again = outcome_make(p);
         outcome *out = run ? &again : &result->outcome;

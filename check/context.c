@@ -56,7 +56,7 @@ static bool add_contexts(runner *r, trine *lib, const char *isa, bool small) {
         c->owner = !used;
         used = true;
         r->contexts++;
-        if ((c->queue = runner_queue(r, c, NULL, 0)) == NULL) return failed(r);
+        if ((c->queue = runner_queue(r, c, NULL, 0, false)) == NULL) return failed(r);
         if (!host) c->memory->queue = c->queue;
     }
     if (!used) trine_close(lib);
@@ -96,14 +96,15 @@ void runner_close(runner *r) {
         if (r->context[i].owner) trine_close(r->context[i].lib);
 }
 
-trine_queue *runner_queue(runner *r, const context *c, const char *kernel, int threads) {
+trine_queue *runner_queue(runner *r, const context *c, const char *kernel, int threads, bool groups) {
     const char *name = kernel ? kernel : "";
     for (int i = 0; i < r->queues; i++)
         if (r->queue[i].context == c && r->queue[i].threads == threads && strcmp(r->queue[i].kernel, name) == 0)
             return r->queue[i].queue;
     const bool part = r->options->sm_count > 0 && c->info.pci != NULL;
-    /* parts of a device do not suffice for many: that of the context and one more */
-    if (r->queues == (part ? r->contexts + 1 : MAX_QUEUES)) trine_queue_close(r->queue[--r->queues].queue);
+    /* parts of a device do not suffice for many: that of the context and one more; nor does memory for groups */
+    const int most = part ? r->contexts + 1 : groups ? r->contexts + 2 : MAX_QUEUES;
+    while (r->queues >= most) trine_queue_close(r->queue[--r->queues].queue);
     trine_queue_options options = { .struct_size = sizeof options,
                                     .flags = TRINE_QUEUE_STRICT_WORKSPACE,
                                     .threads = threads,

@@ -84,9 +84,9 @@ typedef struct runner {
 bool runner_open(runner *r);
 void runner_close(runner *r);
 
-/* The strict queue of a context that runs only `kernel` (NULL: any), with so many threads (0: default).
- * NULL on error. */
-trine_queue *runner_queue(runner *r, const context *c, const char *kernel, int threads);
+/* The strict queue of a context that runs only `kernel` (NULL: any), with so many threads (0: default). `groups`: it is
+ * for calls of all ranks, whose groups it keeps. NULL on error. */
+trine_queue *runner_queue(runner *r, const context *c, const char *kernel, int threads, bool groups);
 
 /* Monotonic seconds. */
 double runner_time(void);

@@ -81,17 +81,23 @@ static simt_device *state_of(const trine_device *device) { return device->state;
 
 /* ------------------------------------------------------------------------------------------------------------ areas */
 
-/* Places of a rank in a round: of so much memory, or else for two ranks one for each thread that an SM starts with, and
- * as much memory for more of them. */
+/* Places of all ranks in a round: of so much memory, or else for two ranks one for each thread that a device's units
+ * start with, and as many for more of them. */
+static int64_t places_of(const simt_device *d, size_t staging) {
+    return staging > 0 ? (int64_t)(staging / PLACES / EXCHANGE_PACKET)
+                       : SIMT_EXCHANGES * (int64_t)d->units * EXCHANGE_THREADS;
+}
+
+/* Of one rank. */
 static int64_t room_of(const simt_device *d, int ranks, size_t staging) {
-    const int64_t of_all = staging > 0 ? (int64_t)(staging / PLACES / EXCHANGE_PACKET)
-                                       : 2 * (int64_t)d->units * EXCHANGE_THREADS,
-                  blocks = of_all / ranks / EXCHANGE_THREADS;
+    const int64_t blocks = places_of(d, staging) / ranks / EXCHANGE_THREADS;
     return (blocks > 0 ? blocks : 1) * EXCHANGE_THREADS;
 }
 
-static size_t bytes_of(int64_t room, int ranks) {
-    return EXCHANGE_HEAD + (size_t)PLACES * (size_t)ranks * (size_t)room * EXCHANGE_PACKET;
+/* The same for groups of any number of ranks, if that leaves each a block: one takes what another has left. */
+static size_t bytes_of(const simt_device *d, int ranks, size_t staging) {
+    const int64_t places = places_of(d, staging), used = ranks * room_of(d, ranks, staging);
+    return EXCHANGE_HEAD + (size_t)PLACES * (size_t)(used > places ? used : places) * EXCHANGE_PACKET;
 }
 
 static area *find_free(const simt_device *d, size_t bytes) {
@@ -159,7 +165,7 @@ static trine_status make(const trine_device *device, void *queue, const trine_co
     for (int r = 0; r < g->ranks; r++) g->peer[r].pidfd = -1;
     trine_status status = simt_enter(d, &scope);
     if (status != TRINE_OK) return status;
-    status = make_area(d, bytes_of(g->room, g->ranks), &g->own);
+    status = make_area(d, bytes_of(d, g->ranks, setup->staging), &g->own);
     if (status == TRINE_OK) status = clear_area(d, queue, g->own);
     if (status == TRINE_OK) status = SIMT_CALL(d->driver, IpcGetMemHandle, &mine.handle, g->own->memory);
     simt_leave(d, scope);
@@ -427,7 +433,7 @@ trine_status simt_exchange(const trine_call *call, const simt_function *function
     const trine_status status = told(g, call->plan->op);
     if (status != TRINE_OK) return status;
     /* as many blocks as have room, on the device at once with those of the other ranks there */
-    const int64_t held = 2 * (int64_t)((const simt_queue *)call->queue)->units / g->beside,
+    const int64_t held = SIMT_EXCHANGES * (int64_t)((const simt_queue *)call->queue)->units / g->beside,
                   fit = g->room / EXCHANGE_THREADS;
     int64_t blocks = simt_blocks(packets, (int64_t)parts * EXCHANGE_THREADS);
     if (blocks > held) blocks = held;
