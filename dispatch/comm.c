@@ -268,9 +268,8 @@ trine_status trine_comm_run(trine_queue *queue, trine_op op, const void *args) {
     trine_status status = trine_prepare(queue, op, args, true, &call);
     if (status == TRINE_OK && call.comm == NULL && call.empty) return TRINE_OK;
     if (status == TRINE_OK) status = trine_select(queue, &call, &kernel);
-    if (status == TRINE_OK && call.comm == NULL && queue->backend->comm_make != NULL)
-        return trine_whole_run(queue, &call, args);
     if (status == TRINE_OK) status = trine_queue_take_workspace(queue, call.plan->spec->name, call.workspace_size);
+    if (status == TRINE_OK && trine_whole_is(&call)) return trine_whole_run(queue, &call, args);
     if (status != TRINE_OK) return refuse(trine_plan_get(op), find_comm(trine_plan_get(op), args), status);
     call.workspace = call.workspace_size > 0 ? queue->workspace : NULL;
     const double start = queue->lib->verbose ? trine_seconds() : 0;

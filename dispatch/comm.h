@@ -39,7 +39,12 @@ trine_status trine_comm_run(trine_queue *queue, trine_op op, const void *args);
 /* Tells the other ranks that a list was refused, with the thread's message; returns `status`. */
 trine_status trine_comm_refuse_list(trine_op op, const void *const *args, int64_t count, trine_status status);
 
-/* whole.c: a call of all ranks, which has been checked. */
+/* whole.c: is the call one of all ranks, each of which makes its own? Its workspace is that of every rank, `own` bytes,
+ * side by side. */
+bool trine_whole_is(const trine_call *call);
+size_t trine_whole_workspace(const trine_call *call, size_t own);
+
+/* Runs it, once it has been checked; the queue has its workspace. */
 trine_status trine_whole_run(trine_queue *queue, const trine_call *call, const void *args);
 void trine_whole_free(trine_whole *whole);
 

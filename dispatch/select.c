@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "comm.h"
 #include "select.h"
 #include "text.h"
 
@@ -15,7 +16,9 @@ static const char *refusal(const trine_queue *queue, const trine_kernel *kernel,
     const char *const reason = kernel->refuse != NULL ? kernel->refuse(call) : NULL;
     if (reason != NULL) return reason;
     const int64_t memory = queue->device->info.memory;
-    call->workspace_size = kernel->workspace != NULL && !call->empty ? kernel->workspace(call) : 0;
+    const bool launched = !call->empty || call->comm != NULL;
+    call->workspace_size = kernel->workspace != NULL && launched ? kernel->workspace(call) : 0;
+    if (trine_whole_is(call)) call->workspace_size = trine_whole_workspace(call, call->workspace_size);
     return memory > 0 && call->workspace_size > (size_t)memory
                ? "its workspace would be larger than the device's memory"
                : NULL;

@@ -39,6 +39,7 @@ struct trine_whole {
     const trine_queue *owner;
     const trine_call *call;
     const void *args;
+    char *workspace; /* of all ranks */
     member member[];
 };
 
@@ -209,6 +210,31 @@ static trine_status find_group(trine_queue *queue, int ranks, trine_whole **out)
 
 /* ------------------------------------------------------------------------------------------------------------ calls */
 
+enum { ALIGNMENT = 256 };
+
+bool trine_whole_is(const trine_call *call) {
+    return call->plan->comm >= 0 && call->comm == NULL && call->backend->comm_make != NULL;
+}
+
+/* Bytes from one rank's to the next one's, each but the last having whole ones. */
+static size_t workspace_step(const trine_call *call) {
+    const size_t ranks = (size_t)call->dim[call->plan->ranks];
+    return (call->workspace_size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT / ranks;
+}
+
+size_t trine_whole_workspace(const trine_call *call, size_t own) {
+    const size_t step = (own + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return own > 0 ? (size_t)(call->dim[call->plan->ranks] - 1) * step + own : 0;
+}
+
+/* This rank's part of the workspace that the call was given. */
+static trine_status lend_workspace(member *m) {
+    const trine_call *call = m->whole->call;
+    const size_t step = workspace_step(call), own = call->workspace_size - (size_t)(m->whole->ranks - 1) * step;
+    if (call->workspace_size == 0) return TRINE_OK;
+    return trine_queue_set_workspace(m->queue, m->whole->workspace + (size_t)m->rank * step, own);
+}
+
 /* The call that this rank would make. */
 static void run_rank(member *m) {
     const trine_whole *w = m->whole;
@@ -232,9 +258,11 @@ static void run_rank(member *m) {
             own->data = (char *)all->data + m->rank * all->stride[0] * (int64_t)trine_dtype_size(all->dtype);
         memcpy(args + plan->tensor[i].spec->offset, &own, sizeof own);
     }
-    m->status = trine_comm_run(m->queue, (trine_op)plan->op, args);
+    m->status = lend_workspace(m);
+    if (m->status == TRINE_OK) m->status = trine_comm_run(m->queue, (trine_op)plan->op, args);
     const trine_status waited = trine_queue_wait(m->queue);
     if (m->status == TRINE_OK) m->status = waited;
+    if (call->workspace_size > 0) trine_queue_set_workspace(m->queue, NULL, 0);
 }
 
 trine_status trine_whole_run(trine_queue *queue, const trine_call *call, const void *args) {
@@ -245,6 +273,7 @@ trine_status trine_whole_run(trine_queue *queue, const trine_call *call, const v
     if (status != TRINE_OK) return status;
     w->call = call;
     w->args = args;
+    w->workspace = queue->workspace;
     status = do_all(w, run_rank);
     if (status == TRINE_OK) return status;
     char words[1024];
