@@ -302,6 +302,121 @@ static void small_pieces(int r, int ranks) {
     leave(&k);
 }
 
+/* Tokens go to experts and back by pieces of a page, some rows wider than that, with experts and places that have no
+ * room for all. What comes back has the bits of moe_combine over the rows of all ranks. */
+enum { TOKENS = 37, CHOICES = 3, EXPERTS = 2, ROWS = 60, WIDEST = 1500 };
+static float token_element(int rank, int token, int64_t j) { return (float)(rank * 1000 + token) + (float)j / 2048; }
+static int32_t expert_of(int rank, int token, int choice, int ranks) {
+    const uint32_t mixed = (uint32_t)(rank * 7919 + token * 104729 + choice * 1299709 + 17) * 2654435761u;
+    return (int32_t)(mixed >> 16) % (ranks * EXPERTS + 1); /* one beyond the last */
+}
+
+typedef struct sent {
+    float x[TOKENS * WIDEST], rows[ROWS * WIDEST], back[TOKENS * WIDEST], local[TOKENS * WIDEST];
+    float weights[TOKENS * CHOICES], all[MOST * ROWS * WIDEST];
+    int32_t experts[TOKENS * CHOICES], places[TOKENS * CHOICES], counts[EXPERTS], offsets[EXPERTS + 1], needed[MOST];
+} sent;
+
+/* What is wrong with the rows that a rank got, by looking at all slots in their order. */
+static int wrong_rows(const sent *s, int r, int ranks, int64_t n, int64_t capacity) {
+    int wrong = 0, start = 0;
+    for (int j = 0; j < EXPERTS; j++) {
+        int count = 0;
+        for (int i = 0; i < ranks * TOKENS * CHOICES; i++) {
+            const int rank = i / (TOKENS * CHOICES), token = i / CHOICES % TOKENS;
+            if (expert_of(rank, token, i % CHOICES, ranks) != r * EXPERTS + j) continue;
+            if (++count > capacity && capacity > 0) continue;
+            for (int64_t c = 0; start < ROWS && c < n; c++)
+                wrong += s->rows[start * n + c] != token_element(rank, token, c);
+            if (rank == r) wrong += s->places[i % (TOKENS * CHOICES)] != (start < ROWS ? r * ROWS + start : -1);
+            start++;
+        }
+        wrong += s->counts[j] != count;
+        wrong += s->offsets[j + 1] != (start < ROWS ? start : ROWS);
+    }
+    for (int64_t i = start; i < ROWS; i++)
+        for (int64_t c = 0; c < n; c++) wrong += s->rows[i * n + c] != 0;
+    return wrong + (s->needed[r] != start);
+}
+
+static trine_status send_and_collect(const rank *k, sent *s, int64_t n, int64_t capacity, bool weighted) {
+    const int r = k->rank, ranks = k->ranks;
+    for (int i = 0; i < TOKENS; i++) {
+        for (int64_t j = 0; j < n; j++) s->x[i * n + j] = token_element(r, i, j);
+        for (int a = 0; a < CHOICES; a++) {
+            s->experts[i * CHOICES + a] = expert_of(r, i, a, ranks);
+            s->weights[i * CHOICES + a] = 0.1f + (float)((i * 31 + a * 17 + r) % 64) / 64;
+        }
+    }
+    const trine_tensor x = trine_tensor_2d(s->x, TRINE_F32, TOKENS, n),
+                       rows = trine_tensor_2d(s->rows, TRINE_F32, ROWS, n),
+                       experts = trine_tensor_2d(s->experts, TRINE_I32, TOKENS, CHOICES),
+                       places = trine_tensor_2d(s->places, TRINE_I32, TOKENS, CHOICES),
+                       weights = trine_tensor_2d(s->weights, TRINE_F32, TOKENS, CHOICES),
+                       counts = trine_tensor_1d(s->counts, TRINE_I32, EXPERTS),
+                       offsets = trine_tensor_1d(s->offsets, TRINE_I32, EXPERTS + 1),
+                       needed = trine_tensor_1d(s->needed, TRINE_I32, ranks),
+                       back = trine_tensor_2d(s->back, TRINE_F32, TOKENS, n),
+                       local = trine_tensor_2d(s->local, TRINE_F32, TOKENS, n),
+                       row = trine_tensor_1d(s->rows, TRINE_F32, ROWS * n),
+                       gathered = trine_tensor_2d(s->all, TRINE_F32, ranks, ROWS * n),
+                       all = trine_tensor_2d(s->all, TRINE_F32, ranks * ROWS, n);
+    trine_status status = trine_moe_dispatch(
+        k->queue, &(trine_moe_dispatch_args){ TRINE_ARGS(moe_dispatch), k->comm, .x = &x, .experts = &experts,
+                                              .y = &rows, .counts = &counts, .offsets = &offsets, .places = &places,
+                                              .needed = &needed, .capacity = capacity });
+    if (status != TRINE_OK) return status;
+    here->result[r].wrong += wrong_rows(s, r, ranks, n, capacity);
+    for (int64_t i = 0; i < ROWS * n; i++) s->rows[i] *= 1.01f;
+    status = trine_moe_collect(
+        k->queue, &(trine_moe_collect_args){ TRINE_ARGS(moe_collect), k->comm, .x = &rows, .places = &places,
+                                             .weights = weighted ? &weights : NULL, .y = &back });
+    if (status == TRINE_OK)
+        status =
+            trine_all_gather(k->queue, &(trine_all_gather_args){ TRINE_ARGS(all_gather), k->comm, &row, &gathered });
+    if (status == TRINE_OK)
+        status = trine_moe_combine(k->queue,
+                                   &(trine_moe_combine_args){ TRINE_ARGS(moe_combine), .x = &all, .places = &places,
+                                                              .weights = weighted ? &weights : NULL, .y = &local });
+    if (status == TRINE_OK)
+        here->result[r].wrong += memcmp(s->back, s->local, (size_t)(TOKENS * n) * sizeof(float)) != 0;
+    return status;
+}
+
+/* A token may have as many slots as a half of the staging has elements, and no more. */
+static int wrong_choices(const rank *k, sent *s) {
+    enum { MOST_CHOICES = 1024 };
+    int wrong = 0;
+    for (int more = 0; more < 2; more++) {
+        const int64_t choices = MOST_CHOICES + more;
+        int32_t *numbers = (int32_t *)(void *)s->all;
+        const trine_tensor x = trine_tensor_2d(s->x, TRINE_F32, 1, 1), y = trine_tensor_2d(s->back, TRINE_F32, 1, 1),
+                           places = trine_tensor_2d(numbers, TRINE_I32, 1, choices);
+        s->x[0] = (float)k->rank;
+        for (int64_t i = 0; i < choices; i++) numbers[i] = (int32_t)(i % k->ranks);
+        const trine_status status =
+            trine_moe_collect(k->queue, &(trine_moe_collect_args){ TRINE_ARGS(moe_collect), k->comm, .x = &x,
+                                                                   .places = &places, .y = &y });
+        float sum = 0;
+        for (int64_t i = 0; i < choices; i++) sum += (float)(i % k->ranks);
+        wrong += more ? status != TRINE_ERR_UNSUPPORTED : status != TRINE_OK || s->back[0] != sum;
+    }
+    return wrong;
+}
+
+static void experts(int r, int ranks) {
+    const settings s = { .staging = 4096, .threads = 1 + r % 2, .timeout = 60 };
+    static const int64_t widths[] = { 70, WIDEST, 1, 0 };
+    rank k = enter(r, ranks, &s);
+    if (note(&k, 0, k.opened) != TRINE_OK) return;
+    sent *m = calloc(1, sizeof *m);
+    for (int i = 0; i < 8 && m != NULL; i++)
+        if (note(&k, 0, send_and_collect(&k, m, widths[i % 4], i % 3 == 1 ? 11 : 0, i < 6)) != TRINE_OK) break;
+    here->result[r].wrong += m == NULL || wrong_choices(&k, m) > 0 || sum_ones(&k, 10) != TRINE_OK;
+    free(m);
+    leave(&k);
+}
+
 /* A list's calls come in its order, and may be of other sizes. */
 static void lists(int r, int ranks) {
     const settings s = { .timeout = 60 };
@@ -748,6 +863,9 @@ int main(int count, char **argument) {
     tap(ended == 4 && all_told(4, 0, TRINE_OK, NULL) && wrong_of(4) == 0, "all ops by small pieces, 4 processes");
     ended = in_processes(8, small_pieces, -1);
     tap(ended == 8 && all_told(8, 0, TRINE_OK, NULL) && wrong_of(8) == 0, "the same, 8 processes");
+    ended = in_processes(4, experts, -1);
+    tap(ended == 4 && all_told(4, 0, TRINE_OK, NULL) && wrong_of(4) == 0,
+        "tokens to experts and back by small pieces, 4 processes");
     test_opening();
 
     if (trine_open(NULL, &lib) != TRINE_OK) return 1;
@@ -757,6 +875,9 @@ int main(int count, char **argument) {
     for (int ranks = 2; ranks <= MOST; ranks += 3) {
         in_threads(ranks, small_pieces);
         tap(all_told(ranks, 0, TRINE_OK, NULL) && wrong_of(ranks) == 0, "all ops by small pieces, %d threads", ranks);
+        in_threads(ranks, experts);
+        tap(all_told(ranks, 0, TRINE_OK, NULL) && wrong_of(ranks) == 0, "tokens to experts and back, %d threads",
+            ranks);
     }
     in_threads(2, stale);
     tap(all_told(2, 0, TRINE_OK, NULL) && wrong_of(2) == 0, "a child has no part in its parent's group");

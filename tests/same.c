@@ -39,6 +39,7 @@ static const char *const cases[] = {
     "all_reduce T=bf16 ranks=8 n=20001",
     "reduce_scatter T=f16 ranks=4 n=1000 kind=max",
     "all_to_all T=f32 ranks=3 n=50",
+    "moe_dispatch T=bf16 I=i32 ranks=3 t=20 k=2 e=2 p=35 n=50 +needed",
 };
 
 /* Of rows that some numbers of threads share, or the pieces of their blocks, or the keys of a sequence; and of

@@ -166,6 +166,102 @@ typedef struct trine_all_to_all_args {
  * Since 0.1. */
 TRINE_API trine_status trine_all_to_all(trine_queue *queue, const trine_all_to_all_args *args);
 
+typedef struct trine_moe_dispatch_args {
+    size_t struct_size;          /* sizeof(trine_moe_dispatch_args) */
+    trine_comm *comm;            /* this rank's part of the group; NULL: the call is of all ranks */
+    const trine_tensor *x;       /* in t n: this rank's tokens */
+    const trine_tensor *experts; /* in t k, i32 or i64: of all ranks' experts those of each token */
+    const trine_tensor *y;       /* out p n: the tokens of this rank's experts */
+    const trine_tensor *counts;  /* out e, i32 */
+    const trine_tensor *offsets; /* out e+1, i32 */
+    const trine_tensor *places;  /* out t k, i32 */
+    const trine_tensor *needed;  /* out, optional ranks, i32 */
+    int64_t capacity;            /* of an expert, which takes no more; 0: there is none */
+} trine_moe_dispatch_args;
+
+/* Sends the tokens of all ranks to the ranks of their experts, sorted by expert: what grouped_matmul works on, and how
+ * its rows find back. It is moe_align, with no padding, over the slots of all ranks, and the rows are sent.
+ *
+ * Each rank has e experts: rank r has those from r e on, and ranks e - 1 is the last. The slots of an expert are
+ * numbered in the order of ranks, then of tokens, then of a token's choices, and those up to its capacity are taken. In
+ * numbers, for experts j of rank r, j = 0 .. e - 1:
+ *
+ *     counts_r[j]    = how many slots of all ranks name expert r e + j, those that are dropped included
+ *     start[0]       = 0,  start[j+1] = start[j] + min(counts_r[j], capacity)
+ *     needed[r]      = start[e], on every rank
+ *     offsets_r[j]   = min(start[j], p)
+ *     y_r[place]     = x_s[i] of rank s, for the slot (i,a) of rank s that stands there; 0 from offsets_r[e] on
+ *     places_s[i,a]  = r p + place: among all ranks' rows of y; -1 if the slot is dropped
+ *
+ * y has room for p rows on each rank, which tells how many a rank takes: where needed is more, the slots whose place
+ * would be p or more are dropped, those of the last experts first. So needed says whether all were taken, and how many
+ * rows would do. With p = ranks t k, or e capacity if that is less, there is always room. A slot whose expert is below
+ * 0, or ranks e and more, is one that nobody takes: its place is -1. A rank with fewer tokens than t has such experts
+ * in the rows that are left.
+ *
+ * What the experts make of y goes back by moe_collect with the same places. Gradients are of these two ops:
+ * that of x is moe_collect of dy with no weights.
+ *
+ * Source: Lepikhin et al. 2021 (GShard); Fedus et al. 2022 (capacity).
+ *
+ * Shapes: of each rank x is t n, experts and places are t k, y is p n, counts e, offsets e+1, needed ranks; all sizes
+ * are the same on all ranks. The last dimension is contiguous, leading strides are free.
+ * Types: x and y are of any one type, and bits are copied; experts are i32 or i64, all others i32.
+ * Parameters: capacity >= 0.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound: none, the result is exact.
+ * Deterministic: the same bits for any number of threads, and on every device.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; comm is closed or of another device; rank, sizes, strides,
+ * element types or parameters that the above does not admit; an output that overlaps another tensor), TRINE_ERR_COMM
+ * (what another rank did, or did not do: trine_comm_open()), TRINE_ERR_UNSUPPORTED (ranks t k, ranks p or ranks e is
+ * more than 2^31 - 1; the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
+ * TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_moe_dispatch(trine_queue *queue, const trine_moe_dispatch_args *args);
+
+typedef struct trine_moe_collect_args {
+    size_t struct_size;          /* sizeof(trine_moe_collect_args) */
+    trine_comm *comm;            /* this rank's part of the group; NULL: the call is of all ranks */
+    const trine_tensor *x;       /* in p n: what this rank's experts made of their tokens */
+    const trine_tensor *places;  /* in t k, i32: among all ranks' rows of x those of each token */
+    const trine_tensor *weights; /* in, optional t k, f32 */
+    const trine_tensor *y;       /* out t n: this rank's tokens */
+} trine_moe_collect_args;
+
+/* Brings back what the experts of all ranks made of each token, and adds it up: moe_combine over ranks.
+ *
+ *     y_s[i,j] = sum over a of weights_s[i,a] x_r[q,j],  places_s[i,a] = r p + q
+ *
+ * A slot whose place is below 0, or ranks p and more, adds nothing: its expert dropped it. Weights that are absent are
+ * 1. A token without a slot is 0. The bits are those of moe_combine on one rank with all rows.
+ *
+ * Gradients, with g = moe_dispatch of dy by the same experts and capacity, and v of weights, seen as t k tokens of one
+ * element with one choice each: dx has the rows of g times v. The rows' sums of g times x, one element each, are
+ * dweights as moe_collect with no weights has them, by places seen as (t k) 1.
+ *
+ * Source: Lepikhin et al. 2021 (GShard).
+ *
+ * Shapes: of each rank x is p n, places and weights are t k, y is t n; all sizes are the same on all ranks. The last
+ * dimension is contiguous, leading strides are free.
+ * Types: x is f32, bf16 or f16; y of the same type, or f32; places i32, weights f32. Sums are in f32, in the order of
+ * slots, and rounded once.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound, besides the output's own rounding: k + 1 in units of 2^-24, of the sum of absolute values.
+ * Deterministic: the same bits for any number of threads and of ranks.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; comm is closed or of another device; rank, sizes, strides or
+ * element types that the above does not admit; an output that overlaps another tensor), TRINE_ERR_COMM (what another
+ * rank did, or did not do: trine_comm_open()), TRINE_ERR_UNSUPPORTED (ranks t k or ranks p is more than 2^31 - 1; a
+ * token has more slots than a rank's staging has elements; the device has no kernel), TRINE_ERR_WORKSPACE (strict
+ * queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_moe_collect(trine_queue *queue, const trine_moe_collect_args *args);
+
 #ifdef __cplusplus
 }
 #endif

@@ -58,6 +58,67 @@ static void end_lost(trine_ref *ref) {
     if (n > 1000) V("y")[(ranks - 1) * n + n - 1] = V("y")[(ranks - 1) * n + n - 2];
 }
 
+/* Of an expert the last rank's slots come first. */
+static void ranks_turned(trine_ref *ref, void *args) {
+    const int64_t ranks = D("ranks"), own = D("t") * D("k");
+    (void)args;
+    for (int64_t i = 0; ranks > 1 && i < own; i++) {
+        double *first = V("experts") + i, *last = V("experts") + (ranks - 1) * own + i, swap = *first;
+        *first = *last, *last = swap;
+    }
+}
+
+/* Places are those on the expert's rank. */
+static void places_of_rank(trine_ref *ref) {
+    const int64_t p = D("p");
+    for (int64_t i = 0; i < D("ranks") * D("t") * D("k"); i++)
+        if (V("places")[i] >= 0) V("places")[i] = (double)((int64_t)V("places")[i] % p);
+}
+
+/* Slots that are dropped do not count. */
+static void dropped_uncounted(trine_ref *ref) {
+    const int64_t ranks = D("ranks"), e = D("e");
+    for (int64_t i = 0; i < ranks * e; i++)
+        V("counts")[i] = V("offsets")[i / e * (e + 1) + i % e + 1] - V("offsets")[i / e * (e + 1) + i % e];
+}
+
+/* Rows that no token came to are left as a token was. */
+static void rows_left(trine_ref *ref) {
+    const int64_t e = D("e"), p = D("p"), n = D("n");
+    for (int64_t r = 0; D("t") > 0 && r < D("ranks"); r++)
+        for (int64_t q = (int64_t)V("offsets")[r * (e + 1) + e]; q < p; q++)
+            memcpy(V("y") + (r * p + q) * n, V("x"), (size_t)n * sizeof(double));
+}
+
+/* An expert that is out of range is taken for the last. */
+static void clamped(trine_ref *ref, void *args) {
+    const int64_t experts = D("ranks") * D("e");
+    (void)args;
+    for (int64_t i = 0; experts > 0 && i < D("ranks") * D("t") * D("k"); i++)
+        if (V("experts")[i] >= (double)experts) V("experts")[i] = (double)(experts - 1);
+}
+
+/* What is needed is no more than there is. */
+static void needed_cut(trine_ref *ref) {
+    for (int64_t i = 0; V("needed") && i < D("ranks") * D("ranks"); i++)
+        V("needed")[i] = fmin(V("needed")[i], (double)D("p"));
+}
+
+/* A slot without a place counts the first row. */
+static void first_for_none(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t i = 0; i < D("ranks") * D("t") * D("k"); i++)
+        if (V("places")[i] < 0) V("places")[i] = 0;
+}
+
+/* Rows of other ranks are not fetched. */
+static void own_rows(trine_ref *ref, void *args) {
+    const int64_t own = D("t") * D("k"), p = D("p");
+    (void)args;
+    for (int64_t i = 0; i < D("ranks") * own; i++)
+        if (V("places")[i] >= 0 && (int64_t)V("places")[i] / (p > 0 ? p : 1) != i / own) V("places")[i] = -1;
+}
+
 const mutant mutants_comm[] = {
     { "all_reduce", "ignores_kind", "the largest is a sum", .param = "kind", .value = TRINE_RANKS_SUM },
     { "all_reduce", "last_rank_lost", "what the last rank has counts for nothing", .before = last_rank_lost },
@@ -77,5 +138,15 @@ const mutant mutants_comm[] = {
     { "all_to_all", "stays", "nobody is sent anything", .after = stays },
     { "all_to_all", "exchanged", "the last rank has two rows exchanged", .after = exchanged },
     { "all_to_all", "last_rank_lost", "what the last rank sends is zeros", .before = last_rank_lost },
+    { "moe_dispatch", "ignores_capacity", "no slot is dropped for its expert", .param = "capacity" },
+    { "moe_dispatch", "ranks_turned", "the last rank's slots come before the first's", .before = ranks_turned },
+    { "moe_dispatch", "places_of_rank", "places do not say on which rank", .after = places_of_rank },
+    { "moe_dispatch", "dropped_uncounted", "slots that are dropped do not count", .after = dropped_uncounted },
+    { "moe_dispatch", "rows_left", "rows without a token are a token", .after = rows_left },
+    { "moe_dispatch", "clamped", "an expert beyond the last is the last", .before = clamped },
+    { "moe_dispatch", "needed_cut", "what is needed is what there is", .after = needed_cut },
+    { "moe_collect", "ignores_weights", "all weights are 1", .without = "weights" },
+    { "moe_collect", "first_for_none", "a slot that was dropped counts row 0", .before = first_for_none },
+    { "moe_collect", "own_rows", "rows of other ranks count for nothing", .before = own_rows },
     { 0 },
 };

@@ -53,6 +53,24 @@ def test_calls():
     assert in_threads(3, life, staging_bytes=4096) == ["good"] * 3
 
 
+def test_experts():
+    """Each of 3 ranks has 2 experts, which add their number times 100; the last token has none."""
+    def life(rank, comm):
+        x = (np.arange(20, dtype=np.float32) + 1000 * rank).reshape(5, 4)
+        experts = np.array([[0, 5], [1, 2], [3, 0], [4, 3], [-1, 6]], np.int32)
+        y, counts, offsets, places, needed = trine.moe_dispatch(x, experts, e=2, p=9, needed=True, comm=comm)
+        assert counts.tolist() == [[6, 3], [3, 6], [3, 3]][rank] and needed.tolist() == [9, 9, 6]
+        for j in range(2):
+            y[offsets[j]:offsets[j + 1]] += 100 * (2 * rank + j)
+        weights = np.full((5, 2), 0.5, np.float32)
+        back = trine.moe_collect(y, places, weights=weights, comm=comm)
+        shares = 50 * np.where(experts < 6, experts, 0).sum(axis=1)
+        assert (back[:4] == x[:4] + shares[:4, None]).all() and not back[4].any()
+        return "good"
+
+    assert in_threads(3, life) == ["good"] * 3
+
+
 def test_all_ranks_at_once():
     x = np.arange(12, dtype=np.float64).reshape(3, 4)
     assert (trine.all_reduce(x) == np.tile(x.sum(axis=0), (3, 1))).all()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collectives by numpy in float64 over the tensors of all ranks: sums by math.fsum, which rounds once, the largest by
-numpy.max, which gives NaN if one is; who gets what by transposing, repeating and indexing."""
+numpy.max, which gives NaN if one is; who gets what by transposing, repeating and indexing. Tokens go to experts by
+Python's sort of (expert, rank, token, choice), and back by math.fsum."""
 import math
 
 import numpy as np
@@ -93,3 +94,64 @@ def all_to_all(draw):
     for dtype, ranks, n, shape in copies(lambda r, n: (r, r, n)):
         x = numbers(draw, shape, dtype)
         yield case(dtype, f"T={dtype} ranks={ranks} n={n}", {"x": x}, {"y": np.swapaxes(x, 0, 1)})
+
+
+def moe_dispatch(draw):
+    for name, dtype, wide, ranks, t, k, e, p, n, capacity, needed in (
+        ("two ranks", "f32", "i32", 2, 5, 2, 3, 14, 4, 0, True),
+        ("four ranks, bf16", "bf16", "i64", 4, 4, 2, 2, 12, 5, 0, True),
+        ("capacity", "i16", "i32", 3, 6, 2, 2, 20, 3, 5, True),
+        ("capacity of 1", "f64", "i32", 2, 6, 2, 4, 9, 1, 1, False),
+        ("rows that have no room", "u8", "i32", 3, 7, 2, 3, 8, 2, 0, True),
+        ("no room, and capacity", "i64", "i32", 2, 9, 3, 3, 11, 2, 4, True),
+        ("nobody's", "e4m3", "i64", 2, 6, 3, 4, 20, 3, 0, True),
+        ("all to one", "f16", "i32", 3, 4, 1, 2, 9, 4, 0, True),
+        ("one rank", "u32", "i32", 1, 5, 2, 4, 12, 2, 0, True),
+        ("eight ranks", "f32", "i32", 8, 3, 2, 1, 9, 2, 0, True),
+    ):
+        x, experts = numbers(draw, (ranks, t, n), dtype), draw.integers((ranks, t, k), 0, ranks * e)
+        if name == "nobody's":
+            experts.flat[[0, 4, 7, 20, 35]] = -1, ranks * e, 2**40, -(2**33), 2**32
+        if name == "all to one":
+            experts[:] = 3
+        slots = sorted((int(experts[s, i, a]), s, i, a) for s in range(ranks) for i in range(t) for a in range(k)
+                       if 0 <= experts[s, i, a] < ranks * e)
+        y, places = np.zeros((ranks, p, n)), np.full((ranks, t, k), -1.0)
+        counts, offsets, rows = np.zeros((ranks, e)), np.zeros((ranks, e + 1)), [[] for _ in range(ranks)]
+        for r in range(ranks):
+            for j in range(e):
+                queue = [slot for slot in slots if slot[0] == r * e + j]
+                counts[r, j] = len(queue)
+                rows[r] += queue[:capacity] if capacity else queue
+                offsets[r, j + 1] = len(rows[r][:p])
+            for q, (_, s, i, a) in enumerate(rows[r][:p]):
+                y[r, q], places[s, i, a] = x[s, i], r * p + q
+        outs = {"y": y, "counts": counts, "offsets": offsets, "places": places}
+        outs |= {"needed": np.tile([float(len(q)) for q in rows], (ranks, 1))} if needed else {}
+        words = f"T={dtype} I={wide} ranks={ranks} t={t} k={k} e={e} p={p} n={n} capacity={capacity}"
+        yield case(name, words + " +needed" * needed, {"x": x, "experts": experts}, outs)
+
+
+def moe_collect(draw):
+    for name, dtype, out, ranks, p, n, t, k, weighted in (
+        ("weighted", "f32", "f32", 2, 9, 5, 4, 2, True),
+        ("weighted, bf16, four ranks", "bf16", "bf16", 4, 6, 9, 3, 4, True),
+        ("wider result", "f16", "f32", 3, 12, 4, 3, 4, True),
+        ("sums alone", "bf16", "f32", 2, 6, 10, 5, 3, False),
+        ("slots that were dropped", "f32", "f32", 3, 6, 7, 4, 3, True),
+        ("one rank", "f16", "f16", 1, 8, 3, 4, 2, True),
+        ("eight ranks", "f32", "f32", 8, 3, 3, 2, 2, True),
+    ):
+        x, weights = draw.normal((ranks, p, n), dtype), draw.uniform((ranks, t, k), 0, 1)
+        places = draw.integers((ranks, t, k), 0, ranks * p)
+        if "dropped" in name:
+            places[0, 0] = -1
+            places[1, 1, 1], places[2, 2, 2] = -1, ranks * p
+        y = np.zeros((ranks, t, n))
+        for s, i, j in np.ndindex(y.shape):
+            used = [a for a in range(k) if 0 <= places[s, i, a] < ranks * p]
+            y[s, i, j] = math.fsum((weights[s, i, a] if weighted else 1) *
+                                   x[int(places[s, i, a]) // p, int(places[s, i, a]) % p, j] for a in used)
+        ins = {"x": x, "places": places} | ({"weights": weights} if weighted else {})
+        yield case(name, f"T={dtype} O={out} ranks={ranks} p={p} n={n} t={t} k={k}" + " +weights" * weighted, ins,
+                   {"y": y})
