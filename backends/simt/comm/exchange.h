@@ -54,6 +54,7 @@ typedef struct exchange_params {
     void *y;
     int64_t x_row, y_row; /* bytes from what is for one rank, or from one, to the next; 0: the same for all */
     int64_t n;            /* elements of a row */
+    const void *moves;    /* of ops whose rows go by lists: rows.h */
 } exchange_params;
 
 #endif

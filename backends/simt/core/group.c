@@ -427,6 +427,8 @@ int64_t simt_group_room(const trine_call *call) {
     return g != NULL ? g->room : room_of(call->device, (int)call->dim[call->plan->ranks], 0);
 }
 
+int simt_group_rank(const trine_call *call) { return ((const group *)call->comm)->rank; }
+
 trine_status simt_exchange(const trine_call *call, const simt_function *function, exchange_params *p, int64_t packets,
                            int parts) {
     group *g = call->comm;
