@@ -417,6 +417,56 @@ static void experts(int r, int ranks) {
     leave(&k);
 }
 
+/* Small integers, which are whose they are. */
+static float number_of(int r, int64_t at) { return (float)((at * 7 + r * 3) % 9 - 4); }
+
+/* Element (i, j) of all ranks' products, or of rank `only`'s rows by this rank's matrix. */
+static float product_of(int ranks, int only, int r, int64_t i, int64_t j, int64_t n, int64_t k) {
+    float sum = 0;
+    for (int s = 0; s < ranks; s++)
+        for (int64_t p = 0; p < k && (only < 0 || s == only); p++)
+            sum += number_of(s, i * k + p) * number_of(only < 0 ? s : r, p * n + j);
+    return sum;
+}
+
+/* Products that go by pieces of rows, of columns and of k, of a few sizes. */
+static void products(int r, int ranks) {
+    enum { ROWS = 70, COLUMNS = 90, DEPTH = 1100 };
+    static const int64_t sizes[][3] = { { 70, 90, 5 }, { 1, 90, 3 }, { 40, 2, 9 },  { 3, 0, 4 },
+                                        { 0, 5, 4 },   { 5, 7, 0 },  { 2, 3, 1100 } };
+    const settings s = { .staging = 4096, .threads = 1 + r % 2, .timeout = 60 };
+    rank g = enter(r, ranks, &s);
+    if (note(&g, 0, g.opened) != TRINE_OK) return;
+    int wrong = 0;
+    float *a = calloc(MOST * 4 * DEPTH, sizeof *a), *b = calloc(4 * DEPTH, sizeof *b),
+          *d = calloc(MOST * ROWS * COLUMNS, sizeof *d);
+    for (size_t c = 0; c < sizeof sizes / sizeof sizes[0] && note(&g, 0, TRINE_OK) == TRINE_OK; c++) {
+        const int64_t m = sizes[c][0], n = sizes[c][1], k = sizes[c][2];
+        for (int64_t at = 0; at < ranks * m * k; at++) a[at] = number_of(r, at);
+        for (int64_t at = 0; at < k * n; at++) b[at] = number_of(r, at);
+        const trine_tensor rows = { a, TRINE_F32, 3, { ranks, m, k }, { m * k, k, 1 } },
+                           out = { d, TRINE_F32, 3, { ranks, m, n }, { m * n, n, 1 } },
+                           ta = trine_tensor_2d(a, TRINE_F32, m, k), tb = trine_tensor_2d(b, TRINE_F32, k, n),
+                           td = trine_tensor_2d(d, TRINE_F32, m, n);
+        trine_status status = trine_matmul_reduce_scatter(
+            g.queue, &(trine_matmul_reduce_scatter_args){ TRINE_ARGS(matmul_reduce_scatter), g.comm, &rows, &tb, &td });
+        for (int64_t at = 0; at < m * n; at++) wrong += d[at] != product_of(ranks, -1, r, r * m + at / n, at % n, n, k);
+        if (status == TRINE_OK)
+            status = trine_matmul_all_reduce(
+                g.queue, &(trine_matmul_all_reduce_args){ TRINE_ARGS(matmul_all_reduce), g.comm, &ta, &tb, &td });
+        for (int64_t at = 0; at < m * n; at++) wrong += d[at] != product_of(ranks, -1, r, at / n, at % n, n, k);
+        if (status == TRINE_OK)
+            status = trine_all_gather_matmul(
+                g.queue, &(trine_all_gather_matmul_args){ TRINE_ARGS(all_gather_matmul), g.comm, &ta, &tb, &out });
+        for (int64_t at = 0; at < ranks * m * n; at++)
+            wrong += d[at] != product_of(ranks, (int)(at / n / m), r, at / n % m, at % n, n, k);
+        if (note(&g, 0, status) != TRINE_OK) break;
+    }
+    here->result[r].wrong = wrong;
+    free(a), free(b), free(d);
+    leave(&g);
+}
+
 /* A list's calls come in its order, and may be of other sizes. */
 static void lists(int r, int ranks) {
     const settings s = { .timeout = 60 };
@@ -866,6 +916,8 @@ int main(int count, char **argument) {
     ended = in_processes(4, experts, -1);
     tap(ended == 4 && all_told(4, 0, TRINE_OK, NULL) && wrong_of(4) == 0,
         "tokens to experts and back by small pieces, 4 processes");
+    ended = in_processes(3, products, -1);
+    tap(ended == 3 && all_told(3, 0, TRINE_OK, NULL) && wrong_of(3) == 0, "products by small pieces, 3 processes");
     test_opening();
 
     if (trine_open(NULL, &lib) != TRINE_OK) return 1;
@@ -878,6 +930,8 @@ int main(int count, char **argument) {
         in_threads(ranks, experts);
         tap(all_told(ranks, 0, TRINE_OK, NULL) && wrong_of(ranks) == 0, "tokens to experts and back, %d threads",
             ranks);
+        in_threads(ranks, products);
+        tap(all_told(ranks, 0, TRINE_OK, NULL) && wrong_of(ranks) == 0, "products by small pieces, %d threads", ranks);
     }
     in_threads(2, stale);
     tap(all_told(2, 0, TRINE_OK, NULL) && wrong_of(2) == 0, "a child has no part in its parent's group");

@@ -262,6 +262,113 @@ typedef struct trine_moe_collect_args {
  * Since 0.1. */
 TRINE_API trine_status trine_moe_collect(trine_queue *queue, const trine_moe_collect_args *args);
 
+typedef struct trine_matmul_reduce_scatter_args {
+    size_t struct_size;    /* sizeof(trine_matmul_reduce_scatter_args) */
+    trine_comm *comm;      /* this rank's part of the group; NULL: the call is of all ranks */
+    const trine_tensor *a; /* in ranks m k: rows for each rank, this rank's part of k */
+    const trine_tensor *b; /* in k n */
+    const trine_tensor *d; /* out m n: the rows for this rank, of all ranks' products together */
+} trine_matmul_reduce_scatter_args;
+
+/* Adds up all ranks' matrix products; each rank has its part of the rows: a row-parallel linear layer with sequence
+ * parallelism.
+ *
+ *     d_r[i,j] = (P_0[r,i,j] + P_1[r,i,j]) + ...,  P_s[r,i,j] = sum_p a_s[r,i,p] b_s[p,j]
+ *
+ * The products are trine_matmul()'s in f32, and are not rounded to T before they are added up. The sum begins with rank
+ * 0 and goes by the order of ranks in f32, rounded to d's type at the end. So the result does not depend on how ranks
+ * are connected.
+ *
+ * Source: Korthikanti et al. 2022, section 4.2.2; Chang et al. 2024 (Flux).
+ *
+ * Shapes: of each rank a is ranks m k, b k n and d m n. A matrix of ranks m rows is such an a, as a view. Any size may
+ * be 0; k = 0 gives 0.
+ * Strides: in a and b either of the last two dimensions is contiguous, in d the last. All other strides are free.
+ * Types: a and b are f32, bf16 or f16, the same; d has their type, or is f32. Accumulation is f32.
+ * Aliasing: d may not overlap a or b.
+ *
+ * Error bound: |d - d64| <= u(d) |d64| + (k + ranks + 4) 2^-24 sum_s sum_p |a_s b_s|, the sum counting 2.25 times for
+ * bf16 and f16; spec/comm/products.h. Products with a subnormal bf16 may be taken for zero.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a tensor is NULL; comm is closed or of another device; rank, sizes, strides or element
+ * types that the above does not admit; d overlaps another tensor), TRINE_ERR_COMM (what another rank did, or did not
+ * do: trine_comm_open()), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue),
+ * TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_matmul_reduce_scatter(trine_queue *queue, const trine_matmul_reduce_scatter_args *args);
+
+typedef struct trine_matmul_all_reduce_args {
+    size_t struct_size;    /* sizeof(trine_matmul_all_reduce_args) */
+    trine_comm *comm;      /* this rank's part of the group; NULL: the call is of all ranks */
+    const trine_tensor *a; /* in m k: this rank's part of k */
+    const trine_tensor *b; /* in k n */
+    const trine_tensor *d; /* out m n: all ranks' products together */
+} trine_matmul_all_reduce_args;
+
+/* Adds up all ranks' matrix products; every rank has the result: a row-parallel linear layer.
+ *
+ *     d_r[i,j] = (P_0[i,j] + P_1[i,j]) + ...,  P_s[i,j] = sum_p a_s[i,p] b_s[p,j], for every rank r
+ *
+ * The products are trine_matmul()'s in f32, and are not rounded to T before they are added up. The sum begins with rank
+ * 0 and goes by the order of ranks in f32, rounded to d's type at the end. So all ranks have the same bits, and the
+ * result does not depend on how they are connected.
+ *
+ * Source: Shoeybi et al. 2019, section 3.
+ *
+ * Shapes: of each rank a is m k, b k n and d m n. Any size may be 0; k = 0 gives 0.
+ * Strides: in a and b either dimension is contiguous, in d the last. All other strides are free.
+ * Types: a and b are f32, bf16 or f16, the same; d has their type, or is f32. Accumulation is f32.
+ * Aliasing: d may not overlap a or b.
+ *
+ * Error bound: |d - d64| <= u(d) |d64| + (k + ranks + 4) 2^-24 sum_s sum_p |a_s b_s|, the sum counting 2.25 times for
+ * bf16 and f16; spec/comm/products.h. Products with a subnormal bf16 may be taken for zero.
+ * Deterministic: the same bits for any number of threads, and on all ranks.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a tensor is NULL; comm is closed or of another device; rank, sizes, strides or element
+ * types that the above does not admit; d overlaps another tensor), TRINE_ERR_COMM (what another rank did, or did not
+ * do: trine_comm_open()), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue),
+ * TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_matmul_all_reduce(trine_queue *queue, const trine_matmul_all_reduce_args *args);
+
+typedef struct trine_all_gather_matmul_args {
+    size_t struct_size;           /* sizeof(trine_all_gather_matmul_args) */
+    trine_comm *comm;             /* this rank's part of the group; NULL: the call is of all ranks */
+    const trine_tensor *a;        /* in m k: this rank's rows */
+    const trine_tensor *b;        /* in k n: this rank's columns of the whole */
+    const trine_tensor *d;        /* out ranks m n: the rows of each rank by b */
+    const trine_tensor *gathered; /* out, optional ranks m k: the rows of each rank, which a gradient needs */
+} trine_all_gather_matmul_args;
+
+/* Multiplies the rows of all ranks by this rank's matrix: a column-parallel linear layer with sequence parallelism.
+ *
+ *     d_r[s,i,j] = sum_p a_s[i,p] b_r[p,j],  gathered_r[s,i,p] = a_s[i,p]
+ *
+ * Source: Korthikanti et al. 2022, section 4.2.2; Chang et al. 2024 (Flux).
+ *
+ * Shapes: of each rank a is m k, b k n, d ranks m n and gathered ranks m k: as views, matrices of ranks m rows. Any
+ * size may be 0; k = 0 gives 0.
+ * Strides: in b either dimension is contiguous, in the others the last. All other strides are free. Without gathered
+ * the rows of all ranks are in the workspace.
+ * Types: a, b and gathered are f32, bf16 or f16, the same; d has their type, or is f32. Accumulation is f32, with one
+ * rounding at the end; gathered has the bits of a.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound: |d - d64| <= u(d) |d64| + (k + 4) 2^-24 sum_p |a b|, the sum counting 2.25 times for bf16 and f16, as in
+ * trine_matmul(). Products with a subnormal bf16 may be taken for zero. gathered is exact.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a tensor other than gathered is NULL; comm is closed or of another device; rank, sizes,
+ * strides or element types that the above does not admit; an output overlaps another tensor, or itself), TRINE_ERR_COMM
+ * (what another rank did, or did not do: trine_comm_open()), TRINE_ERR_UNSUPPORTED (the device has no kernel),
+ * TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_all_gather_matmul(trine_queue *queue, const trine_all_gather_matmul_args *args);
+
 #ifdef __cplusplus
 }
 #endif

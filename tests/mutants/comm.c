@@ -119,6 +119,60 @@ static void own_rows(trine_ref *ref, void *args) {
         if (V("places")[i] >= 0 && (int64_t)V("places")[i] / (p > 0 ? p : 1) != i / own) V("places")[i] = -1;
 }
 
+/* Of matrices: the last rank's product counts for nothing. */
+static void last_product_lost(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t ranks = D("ranks"), own = D("k") * D("n");
+    if (ranks > 1) memset(V("b") + (ranks - 1) * own, 0, (size_t)own * sizeof(double));
+}
+
+/* The last rank multiplies by the matrix of the first. */
+static void matrix_of_first(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t own = D("k") * D("n");
+    memcpy(V("b") + (D("ranks") - 1) * own, V("b"), (size_t)own * sizeof(double));
+}
+
+/* Each product is rounded to d's type before it is added: what rank 0's is off by, as if all others were exact. */
+static void rounded_before(trine_ref *ref) {
+    const int64_t ranks = D("ranks"), k = D("k"), n = D("n"), parts = ref->plan->tensor[0].rank == 4 ? ranks : 1,
+                  rows = D("m") * parts, copies = parts == 1 ? ranks : 1;
+    for (int64_t at = 0; ranks > 1 && at < rows * n; at++) {
+        double sum = 0;
+        for (int64_t p = 0; p < k; p++) sum += V("a")[at / n * k + p] * V("b")[p * n + at % n];
+        const double moved = trine_round(sum, trine_ref_type(ref, "O"), false) - sum;
+        for (int64_t c = 0; isfinite(moved) && c < copies; c++) V("d")[c * rows * n + at] += moved;
+    }
+}
+
+/* The last column of more than 64 is the one before it. */
+static void column_lost(trine_ref *ref) {
+    const int64_t n = D("n"), rows = D("ranks") * D("m");
+    for (int64_t i = 0; n > 64 && i < rows; i++) V("d")[i * n + n - 1] = V("d")[i * n + n - 2];
+}
+
+/* Two ranks' rows are exchanged in what the last rank has gathered. */
+static void gathered_exchanged(trine_ref *ref) {
+    const int64_t ranks = D("ranks"), own = D("m") * D("k");
+    double *all = V("gathered");
+    for (int64_t j = 0; all != NULL && ranks > 1 && j < own; j++) {
+        double *first = all + (ranks - 1) * ranks * own + j;
+        const double kept = first[0];
+        first[0] = first[own], first[own] = kept;
+    }
+}
+
+/* The rows of the ranks are one further. */
+static void rows_of_next(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t ranks = D("ranks"), own = D("m") * D("k");
+    for (int64_t j = 0; j < own; j++) {
+        const double first = V("a")[j];
+        for (int64_t r = 0; r + 1 < ranks; r++) V("a")[r * own + j] = V("a")[(r + 1) * own + j];
+        V("a")[(ranks - 1) * own + j] = first;
+    }
+}
+
 const mutant mutants_comm[] = {
     { "all_reduce", "ignores_kind", "the largest is a sum", .param = "kind", .value = TRINE_RANKS_SUM },
     { "all_reduce", "last_rank_lost", "what the last rank has counts for nothing", .before = last_rank_lost },
@@ -148,5 +202,24 @@ const mutant mutants_comm[] = {
     { "moe_collect", "ignores_weights", "all weights are 1", .without = "weights" },
     { "moe_collect", "first_for_none", "a slot that was dropped counts row 0", .before = first_for_none },
     { "moe_collect", "own_rows", "rows of other ranks count for nothing", .before = own_rows },
+    { "matmul_reduce_scatter", "last_product_lost", "the last rank's product counts for nothing",
+      .before = last_product_lost },
+    { "matmul_reduce_scatter", "matrix_of_first", "the last rank multiplies by the matrix of the first",
+      .before = matrix_of_first },
+    { "matmul_reduce_scatter", "rounded_before", "the first rank's product is rounded to d's type before the sum",
+      .after = rounded_before },
+    { "matmul_reduce_scatter", "column_lost", "the last of more than 64 columns is the one before it",
+      .after = column_lost },
+    { "matmul_all_reduce", "last_product_lost", "the last rank's product counts for nothing",
+      .before = last_product_lost },
+    { "matmul_all_reduce", "rounded_before", "the first rank's product is rounded to d's type before the sum",
+      .after = rounded_before },
+    { "matmul_all_reduce", "column_lost", "the last of more than 64 columns is the one before it",
+      .after = column_lost },
+    { "all_gather_matmul", "matrix_of_first", "the last rank multiplies by the matrix of the first",
+      .before = matrix_of_first },
+    { "all_gather_matmul", "rows_of_next", "the ranks' rows are one further", .before = rows_of_next },
+    { "all_gather_matmul", "gathered_exchanged", "the last rank has two ranks' rows exchanged",
+      .after = gathered_exchanged },
     { 0 },
 };

@@ -53,8 +53,10 @@ typedef struct exchange_params {
     const void *x;
     void *y;
     int64_t x_row, y_row; /* bytes from what is for one rank, or from one, to the next; 0: the same for all */
-    int64_t n;            /* elements of a row */
     const void *moves;    /* of ops whose rows go by lists: rows.h */
+    int64_t n;            /* elements of a row, or of a line */
+    /* of products, whose rows have several lines (products.inl.h): how many, and bytes from one to the next */
+    int64_t lines, x_line, y_line;
 } exchange_params;
 
 #endif

@@ -113,6 +113,7 @@ template <class T> struct summed {
     enum { N = EXCHANGE_PACKET / sizeof(bits) };
     number v[N];
 
+    static DEVICE int64_t packets(const exchange_params &p) { return (p.n + N - 1) / N; }
     static DEVICE packet load(const exchange_params &p, int row, int64_t i) {
         bits raw[N];
         packet words;
@@ -150,10 +151,9 @@ template <class T> struct summed {
 };
 
 /* In one step: each rank gets all that it adds up. */
-template <class T> DEVICE void sum_directly(const exchange_params &p) {
-    using sums = summed<T>;
+template <class T, class sums = summed<T>> DEVICE void sum_directly(const exchange_params &p) {
     exchange e(p);
-    const int64_t packets = (p.n + sums::N - 1) / sums::N;
+    const int64_t packets = sums::packets(p);
     const auto send = [&](int64_t round) {
         const int64_t i = round * e.step + e.lane;
         if (i >= packets) return;
@@ -178,10 +178,9 @@ template <class T> DEVICE void sum_directly(const exchange_params &p) {
 }
 
 /* In two: each rank adds up its part of a round, and gives that to all. */
-template <class T> DEVICE void sum_by_parts(const exchange_params &p) {
-    using sums = summed<T>;
+template <class T, class sums = summed<T>> DEVICE void sum_by_parts(const exchange_params &p) {
     exchange e(p);
-    const int64_t packets = (p.n + sums::N - 1) / sums::N, all = p.ranks * e.step, rounds = (packets + all - 1) / all;
+    const int64_t packets = sums::packets(p), all = p.ranks * e.step, rounds = (packets + all - 1) / all;
     const auto place_of = [&](int64_t round, int part) { return round * all + part * e.step + e.lane; };
     const auto send = [&](int64_t round) {
         for (int d = 1; d < p.ranks; d++) {
@@ -219,6 +218,7 @@ template <class T> DEVICE void sum_by_parts(const exchange_params &p) {
 template <class Bits> struct copied {
     enum { N = EXCHANGE_PACKET / 2 / sizeof(Bits) };
 
+    static DEVICE int64_t packets(const exchange_params &p) { return (p.n + N - 1) / N; }
     static DEVICE packet load(const exchange_params &p, int row, int64_t i) {
         Bits raw[N];
         uint32_t words[2];
@@ -235,10 +235,9 @@ template <class Bits> struct copied {
 };
 
 /* Row r of y is what rank r has for this one: of all_gather, whose x is the same for all, and all_to_all. */
-template <class Bits> DEVICE void copy_rows(const exchange_params &p) {
-    using copy = copied<Bits>;
+template <class Bits, class copy = copied<Bits>> DEVICE void copy_rows(const exchange_params &p) {
     exchange e(p);
-    const int64_t packets = (p.n + copy::N - 1) / copy::N;
+    const int64_t packets = copy::packets(p);
     const auto send = [&](int64_t round) {
         const int64_t i = round * e.step + e.lane;
         for (int d = 1; d < p.ranks && i < packets; d++) {

@@ -48,6 +48,11 @@ def test_calls():
         assert (trine.all_to_all(rows, comm=comm)[:, 0] == 4 * rank + np.array([0, 100, 200])).all()
         trine.broadcast(x, comm=comm, root=1, out=x)
         assert (x == 2).all()
+        a, b = rows.reshape(3, 1, 4) - 100 * rank, np.full((4, 2), rank + 1, np.float32)
+        assert (trine.matmul_reduce_scatter(a, b, comm=comm) == 6 * a[rank].sum()).all()
+        assert (trine.matmul_all_reduce(a[1], b, comm=comm) == 6 * a[1].sum()).all()
+        gathered = trine.all_gather_matmul(a[rank], b, comm=comm)
+        assert (gathered == (rank + 1) * a.sum(axis=2, keepdims=True)).all() and gathered.shape == (3, 1, 2)
         return "good"
 
     assert in_threads(3, life, staging_bytes=4096) == ["good"] * 3

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collectives by numpy in float64 over the tensors of all ranks: sums by math.fsum, which rounds once, the largest by
 numpy.max, which gives NaN if one is; who gets what by transposing, repeating and indexing. Tokens go to experts by
-Python's sort of (expert, rank, token, choice), and back by math.fsum."""
+Python's sort of (expert, rank, token, choice), and back by math.fsum. Products in exact arithmetic by Python's
+fractions, rounded once: of a layer whose matrix is cut between ranks, the product by the whole matrix."""
 import math
+from fractions import Fraction
 
 import numpy as np
 
@@ -155,3 +157,61 @@ def moe_collect(draw):
         ins = {"x": x, "places": places} | ({"weights": weights} if weighted else {})
         yield case(name, f"T={dtype} O={out} ranks={ranks} p={p} n={n} t={t} k={k}" + " +weights" * weighted, ins,
                    {"y": y})
+
+
+def exact_product(a, b):
+    """The matrix product, rounded once."""
+    exact = np.vectorize(lambda v: Fraction(float(v)), otypes=[object])
+    return np.vectorize(float, otypes=[np.float64])(np.matmul(exact(a), exact(b)))
+
+
+def layers():
+    yield "two ranks", "T=f32 O=f32", 2, 3, 5, 7
+    yield "eight ranks", "T=f32 O=f32", 8, 1, 3, 4
+    yield "bf16", "T=bf16 O=bf16", 4, 2, 6, 9
+    yield "bf16 to f32, b transposed", "T=bf16 O=f32 b=transposed", 3, 3, 4, 8
+    yield "f16, a transposed", "T=f16 O=f16 a=transposed", 2, 4, 9, 5
+    yield "f16 to f32", "T=f16 O=f32", 5, 1, 7, 3
+    yield "one rank", "T=f32 O=f32", 1, 5, 8, 6
+    yield "a part of nothing", "T=bf16 O=bf16", 2, 2, 3, 0
+
+
+def type_of(words):
+    return words.split()[0][2:]
+
+
+def cut(draw, words, ranks, rows, n, k):
+    """A matrix cut by columns, and the one that it is multiplied by cut by rows."""
+    whole_a, whole_b = draw.normal((rows, ranks * k), type_of(words)), draw.normal((ranks * k, n), type_of(words))
+    a = np.stack([whole_a[:, r * k:(r + 1) * k] for r in range(ranks)])
+    b = np.stack([whole_b[r * k:(r + 1) * k] for r in range(ranks)])
+    d = exact_product(whole_a, whole_b) if k > 0 else np.zeros((rows, n))
+    return a, b, d
+
+
+def matmul_reduce_scatter(draw):
+    for name, words, ranks, m, n, k in layers():
+        a, b, d = cut(draw, words, ranks, ranks * m, n, k)
+        yield case(name, f"{words} ranks={ranks} m={m} n={n} k={k}",
+                   {"a": a.reshape(ranks, ranks, m, k), "b": b}, {"d": d.reshape(ranks, m, n)})
+
+
+def matmul_all_reduce(draw):
+    for name, words, ranks, m, n, k in layers():
+        a, b, d = cut(draw, words, ranks, m, n, k)
+        yield case(name, f"{words} ranks={ranks} m={m} n={n} k={k}", {"a": a, "b": b}, {"d": np.stack([d] * ranks)})
+
+
+def all_gather_matmul(draw):
+    """The matrix cut by rows, and the one that it is multiplied by cut by columns."""
+    for name, words, ranks, m, n, k in layers():
+        dtype, gathers = type_of(words), ranks % 2 == 0
+        words = words.replace(" a=transposed", "")
+        whole_a, whole_b = draw.normal((ranks * m, k), dtype), draw.normal((k, ranks * n), dtype)
+        whole_d = exact_product(whole_a, whole_b) if k > 0 else np.zeros((ranks * m, ranks * n))
+        b = np.stack(np.split(whole_b, ranks, axis=1))
+        d = np.stack([part.reshape(ranks, m, n) for part in np.split(whole_d, ranks, axis=1)])
+        a = whole_a.reshape(ranks, m, k)
+        outs = {"d": d, "gathered": np.tile(a, (ranks, 1, 1, 1))} if gathers else {"d": d}
+        yield case(name.replace(", a transposed", ""),
+                   f"{words} ranks={ranks} m={m} n={n} k={k}{' +gathered' if gathers else ''}", {"a": a, "b": b}, outs)
