@@ -9,6 +9,7 @@
  *                           have them in turn */
 #include <dirent.h>
 #include <dlfcn.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -467,6 +468,85 @@ static void products(int r, int ranks) {
     leave(&g);
 }
 
+/* Ops on rows by pieces of a page: rows that are shorter than a piece, and longer. */
+static void small_rows(int r, int ranks) {
+    static const int64_t sizes[] = { 0, 1, 63, 64, 127, 511, 1023, 1024, 1025, 2047, 2500 };
+    enum { ROWS = 3 };
+    const settings s = { .staging = 4096, .threads = 1 + r % 2, .timeout = 60 };
+    rank k = enter(r, ranks, &s);
+    if (note(&k, 0, k.opened) != TRINE_OK) return;
+    int wrong = 0;
+    float *x = calloc(ROWS * N, sizeof *x), *residual = calloc(ROWS * N, sizeof *x), *y = calloc(ROWS * N, sizeof *y),
+          *h = calloc(ROWS * N, sizeof *h);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const int64_t n = sizes[i];
+        /* rank i has i + q rows for rank q if there are that many; there is room for 2 in all */
+        int32_t counts[MOST], received[MOST];
+        float norm = 0;
+        const trine_tensor x1 = trine_tensor_1d(x, TRINE_F32, n), y1 = trine_tensor_1d(y, TRINE_F32, n),
+                           x2 = trine_tensor_2d(x, TRINE_F32, ROWS, n), y2 = trine_tensor_2d(y, TRINE_F32, 2, n),
+                           y3 = trine_tensor_2d(y, TRINE_F32, ROWS, n), h2 = trine_tensor_2d(h, TRINE_F32, ROWS, n),
+                           more = trine_tensor_2d(residual, TRINE_F32, ROWS, n),
+                           c = trine_tensor_1d(counts, TRINE_I32, ranks),
+                           got = trine_tensor_1d(received, TRINE_I32, ranks),
+                           one = trine_tensor_1d(&norm, TRINE_F32, 1);
+        for (int q = 0; q < ranks; q++) counts[q] = r + q, received[q] = -1;
+        for (int64_t j = 0; j < ROWS * n; j++) {
+            x[j] = (float)(r * 1000 + j % 97);
+            residual[j] = (float)(j % 89);
+            y[j] = h[j] = -1;
+        }
+        trine_status status = trine_all_reduce_rms_norm(
+            k.queue, &(trine_all_reduce_rms_norm_args){ TRINE_ARGS(all_reduce_rms_norm), k.comm, .x = &x2,
+                                                        .residual = &more, .y = &y3, .residual_out = &h2 });
+        for (int64_t row = 0; row < ROWS; row++) {
+            double squares = 0;
+            for (int64_t j = row * n; j < (row + 1) * n; j++) {
+                const double sum = ranks * (ranks - 1) / 2 * 1000.0 + (double)(ranks * (j % 97) + j % 89);
+                wrong += h[j] != (float)sum;
+                squares += sum * sum;
+            }
+            const double rstd = 1 / sqrt(squares / (double)n + 1e-6);
+            for (int64_t j = row * n; j < (row + 1) * n; j++) wrong += !(fabs(y[j] - h[j] * rstd) <= 1e-5);
+        }
+        if (status == TRINE_OK)
+            status = trine_all_to_all_v(
+                k.queue, &(trine_all_to_all_v_args){ TRINE_ARGS(all_to_all_v), k.comm, &x2, &c, &y2, &got });
+        int64_t at = 0;
+        for (int q = 0; q < ranks; q++) {
+            int first = 0, count = 0;
+            for (int to = 0; to <= r; to++) {
+                first += count;
+                count = q + to < ROWS - first ? q + to : ROWS - first;
+            }
+            wrong += received[q] != count;
+            for (int64_t j = first * n; j < (first + count) * n && at < 2 * n; j++)
+                wrong += y[at++] != (float)(q * 1000 + j % 97);
+        }
+        while (at < 2 * n) wrong += y[at++] != 0;
+        if (status == TRINE_OK)
+            status = trine_all_reduce_quantized(
+                k.queue, &(trine_all_reduce_quantized_args){ TRINE_ARGS(all_reduce_quantized), k.comm, &x1, &y1, 32 });
+        for (int64_t j = 0; j < n; j++) {
+            const double sum = ranks * (ranks - 1) / 2 * 1000.0 + (double)(ranks * (j % 97));
+            wrong += !(fabs(y[j] - sum) <= (ranks * 1000.0 * ranks + ranks * 97) / 127);
+        }
+        if (status == TRINE_OK)
+            status = trine_all_reduce_norm_clip(
+                k.queue,
+                &(trine_all_reduce_norm_clip_args){ TRINE_ARGS(all_reduce_norm_clip), k.comm, &x1, .norm = &one });
+        double squares = 0;
+        for (int q = 0; q < ranks; q++)
+            for (int64_t j = 0; j < n; j++)
+                squares += (q * 1000.0 + (double)(j % 97)) * (q * 1000.0 + (double)(j % 97));
+        wrong += norm != (float)sqrt(squares);
+        if (note(&k, 0, status) != TRINE_OK) break;
+    }
+    here->result[r].wrong = wrong;
+    free(x), free(residual), free(y), free(h);
+    leave(&k);
+}
+
 /* A list's calls come in its order, and may be of other sizes. */
 static void lists(int r, int ranks) {
     const settings s = { .timeout = 60 };
@@ -750,6 +830,42 @@ static void test_whole(void) {
     trine_queue_close(queue);
 }
 
+/* One step and two give the same bits, and all ranks have them. */
+static void test_steps(void) {
+    enum { RANKS = 4, ROWS = 5, LENGTH = 3001, ALL = ROWS * LENGTH };
+    static const char *const ways[] = { "_one_step", "_two_steps" };
+    float *x = calloc(RANKS * ALL, sizeof *x), *residual = calloc(RANKS * ALL, sizeof *x),
+          *y[2] = { calloc(RANKS * ALL, sizeof *x), calloc(RANKS * ALL, sizeof *x) };
+    for (int i = 0; i < RANKS * ALL; i++)
+        x[i] = (float)(i * 7919LL % 1009) / 997, residual[i] = (float)(i % ALL * 613LL % 811) / 797;
+    const trine_tensor tx = trine_tensor_3d(x, TRINE_F32, RANKS, ROWS, LENGTH),
+                       more = trine_tensor_3d(residual, TRINE_F32, RANKS, ROWS, LENGTH);
+    bool good = true;
+    for (int i = 0; i < 2; i++) {
+        const trine_tensor ty = trine_tensor_3d(y[i], TRINE_F32, RANKS, ROWS, LENGTH);
+        const trine_all_reduce_rms_norm_args args = { TRINE_ARGS(all_reduce_rms_norm), .x = &tx, .residual = &more,
+                                                      .y = &ty };
+        static trine_explanation told;
+        trine_queue *queue;
+        char name[64] = "";
+        trine_queue_open(lib, 0, NULL, &queue);
+        good &= trine_explain(queue, TRINE_OP_ALL_REDUCE_RMS_NORM, &args, &told) == TRINE_OK;
+        for (int k = 0; good && k < told.count; k++)
+            if (strstr(told.candidate[k].kernel, ways[i]) && name[0] == 0)
+                snprintf(name, sizeof name, "%s", told.candidate[k].kernel);
+        trine_queue_close(queue);
+        const trine_queue_options options = { .struct_size = sizeof options, .kernel = name };
+        good &= name[0] != 0 && trine_queue_open(lib, 0, &options, &queue) == TRINE_OK;
+        if (!good) break;
+        good &= trine_all_reduce_rms_norm(queue, &args) == TRINE_OK;
+        trine_queue_close(queue);
+    }
+    tap(good && memcmp(y[0], y[1], RANKS * ALL * sizeof(float)) == 0, "one step and two give the same bits");
+    for (int r = 1; r < RANKS; r++) good &= memcmp(y[0], y[0] + r * ALL, ALL * sizeof(float)) == 0;
+    tap(good && y[0][0] != 0, "and all ranks have them");
+    free(x), free(residual), free(y[0]), free(y[1]);
+}
+
 static void stale(int r, int ranks) {
     const settings s = { .timeout = 10 };
     rank k = enter(r, ranks, &s);
@@ -918,6 +1034,8 @@ int main(int count, char **argument) {
         "tokens to experts and back by small pieces, 4 processes");
     ended = in_processes(3, products, -1);
     tap(ended == 3 && all_told(3, 0, TRINE_OK, NULL) && wrong_of(3) == 0, "products by small pieces, 3 processes");
+    ended = in_processes(3, small_rows, -1);
+    tap(ended == 3 && all_told(3, 0, TRINE_OK, NULL) && wrong_of(3) == 0, "ops on rows by small pieces, 3 processes");
     test_opening();
 
     if (trine_open(NULL, &lib) != TRINE_OK) return 1;
@@ -933,11 +1051,17 @@ int main(int count, char **argument) {
         in_threads(ranks, products);
         tap(all_told(ranks, 0, TRINE_OK, NULL) && wrong_of(ranks) == 0, "products by small pieces, %d threads", ranks);
     }
+    for (int ranks = 1; ranks <= MOST; ranks += 7) {
+        in_threads(ranks, small_rows);
+        tap(all_told(ranks, 0, TRINE_OK, NULL) && wrong_of(ranks) == 0, "ops on rows by small pieces, %d threads",
+            ranks);
+    }
     in_threads(2, stale);
     tap(all_told(2, 0, TRINE_OK, NULL) && wrong_of(2) == 0, "a child has no part in its parent's group");
     test_calls();
     test_losses();
     test_whole();
+    test_steps();
     tap(count_entries("/proc/self/fd") == files, "no file is left open");
     tap(count_mappings() == 0, "no rank's memory is left mapped");
     trine_close(lib);

@@ -40,11 +40,14 @@ static const char *const cases[] = {
     "reduce_scatter T=f16 ranks=4 n=1000 kind=max",
     "all_to_all T=f32 ranks=3 n=50",
     "moe_dispatch T=bf16 I=i32 ranks=3 t=20 k=2 e=2 p=35 n=50 +needed",
+    "all_to_all_v T=bf16 I=i32 ranks=3 m=9 capacity=12 n=50 +received",
 };
 
 /* Of rows that some numbers of threads share, or the pieces of their blocks, or the keys of a sequence; and of
  * products' sums. */
 static const char *const shared[] = {
+    "all_reduce_quantized T=f32 ranks=3 n=1000",
+    "all_reduce_quantized T=bf16 ranks=4 n=70001 block=50 codes=e4m3",
     "softmax T=f32 s=3 n=150000 scale=0.3",
     "softmax T=bf16 s=5 n=300001",
     "softmax T=f16 g=3 s=1 n=400000 causal=1",

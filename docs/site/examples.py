@@ -187,18 +187,13 @@ def c_text(call, sizes):
                       f"    return {op.function}(queue, &args);", "}"])
 
 
-def product(sizes, expression):
-    """The value of "pages*page"."""
-    return math.prod(int(name) if name.isdigit() else sizes[name] for name in expression.split("*"))
-
-
 def c_fill(call, tensor, kind_in_c):
     """The value of element i, as C writes it."""
     kind, *words = (tensor.fill or "").split() or [""]
     if kind in ("ids", "places"):
         return f"i % {call.sizes[words[0]]}"
     if kind in ("slots", "ascending"):
-        return f"i % {product(call.sizes, words[0])}"
+        return f"i % {calculate(words[0], call.sizes)}"
     if kind == "offsets":
         return f"i * {call.sizes[words[0]]} / {max(call.shape_of(tensor)[0] - 1, 1)}"
     if kind == "lists":
@@ -276,9 +271,9 @@ def drawn(name, dtype, shape, fill, sizes):
     if kind in ("ids", "places"):
         return f"{name} = rng.integers(0, {sizes[words[0]]}, {size}, {numpy})"
     if kind == "slots":
-        return f"{name} = rng.integers(0, {product(sizes, words[0])}, {size}, {numpy})"
+        return f"{name} = rng.integers(0, {calculate(words[0], sizes)}, {size}, {numpy})"
     if kind == "ascending":
-        return f"{name} = np.sort(rng.integers(0, {product(sizes, words[0])}, {size}, {numpy}))"
+        return f"{name} = np.sort(rng.integers(0, {calculate(words[0], sizes)}, {size}, {numpy}))"
     if kind == "offsets":
         return f"{name} = np.linspace(0, {sizes[words[0]]}, {size}).astype({numpy})"
     if kind == "lists":

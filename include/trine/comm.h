@@ -369,6 +369,190 @@ typedef struct trine_all_gather_matmul_args {
  * Since 0.1. */
 TRINE_API trine_status trine_all_gather_matmul(trine_queue *queue, const trine_all_gather_matmul_args *args);
 
+typedef struct trine_all_reduce_rms_norm_args {
+    size_t struct_size;               /* sizeof(trine_all_reduce_rms_norm_args) */
+    trine_comm *comm;                 /* this rank's part of the group; NULL: the call is of all ranks */
+    const trine_tensor *x;            /* in r n: this rank's part of the sum */
+    const trine_tensor *weight;       /* in, optional n */
+    const trine_tensor *residual;     /* in, optional r n */
+    const trine_tensor *y;            /* out r n; may be x */
+    const trine_tensor *residual_out; /* out, optional r n: h; may be residual */
+    const trine_tensor *rstd;         /* out, optional r */
+    float eps;                        /* 0: 1e-6 */
+    float weight_offset;              /* added to weight; Gemma has 1 */
+    int32_t rounding;                 /* TRINE_ROUND_* */
+} trine_all_reduce_rms_norm_args;
+
+/* Root-mean-square normalization of the sum over all ranks and a residual; every rank has all rows. It is what stands
+ * between two layers whose weights the ranks share (tensor parallelism), in one call.
+ *
+ *     h            = ((x_0 + x_1) + x_2) + ... + residual
+ *     rstd[i]      = 1/sqrt(mean_j h[i,j]^2 + eps)
+ *     y[i,j]       = h[i,j] rstd[i] (weight[j] + weight_offset)
+ *     residual_out = h
+ *
+ * The sum begins with rank 0 and goes by the order of ranks, the residual last, in f32. It is not rounded before y and
+ * residual_out are: these are not the bits of trine_all_reduce() followed by trine_rms_norm(), which rounds the sum to
+ * T between them. weight and residual are each rank's own: where all ranks have the same, all have the same y.
+ *
+ * Without weight its factor is 1, whatever weight_offset is. TRINE_ROUND_BEFORE_WEIGHT rounds h rstd to T before it is
+ * multiplied.
+ *
+ * Ranges: as of trine_rms_norm(): h may be of any finite size, and rstd rounds as f32 does. A sum that is beyond f32 on
+ * its way gives NaN in its row.
+ *
+ * Source: Zhang and Sennrich 2019, eq. 4, of what MPI_Allreduce gives (MPI 4.1, section 6.9.6).
+ *
+ * Shapes: of each rank matrices are r n, their rows contiguous and any distance apart; weight is n, rstd r.
+ * Types: x and y are f32, bf16 or f16, the same. residual and residual_out are of that type or f32; so is weight, on
+ * its own. rstd is f32. Sums of ranks are f32, statistics no less.
+ * Parameters: eps >= 0; 0 means 1e-6, -0.0 zero.
+ * Aliasing: y may be x, residual_out may be residual.
+ *
+ * Error bound: min(n, 256) + n/1024 + 32 in units of 2^-24 of y and rstd, and what h is off by, ranks sum_i |x_i| +
+ * |residual| in units of 2^-24: once by itself and once through its row's mean square; spec/comm/all_reduce_rms_norm.c.
+ * Deterministic: the same bits for any number of threads, and on all ranks that have the same weight and residual.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; comm is closed or of another device; rank, sizes, strides or
+ * element types that the above does not admit; a parameter not finite or outside its range; an output that overlaps
+ * another tensor otherwise than said), TRINE_ERR_COMM (what another rank did, or did not do: trine_comm_open()),
+ * TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
+ * TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_all_reduce_rms_norm(trine_queue *queue, const trine_all_reduce_rms_norm_args *args);
+
+typedef struct trine_all_to_all_v_args {
+    size_t struct_size;           /* sizeof(trine_all_to_all_v_args) */
+    trine_comm *comm;             /* this rank's part of the group; NULL: the call is of all ranks */
+    const trine_tensor *x;        /* in m n: rows for rank 0, then those for rank 1, and so on */
+    const trine_tensor *counts;   /* in ranks: how many rows each rank gets of these */
+    const trine_tensor *y;        /* out capacity n: rows of rank 0, then those of rank 1, and so on; then zeros */
+    const trine_tensor *received; /* out, optional ranks: how many rows each rank has for this one */
+} trine_all_to_all_v_args;
+
+/* Gives each rank as many rows as the others have for it.
+ *
+ *     received_r[i] = counts_i[r]
+ *     y_r           = the rows of x_i that are for r, of every rank i in order; zeros in the rows after these
+ *
+ * The counts are data that only the device need have, and so are never an error. One below 0 counts as 0, and one that
+ * goes beyond the m rows of x as what is left of them; received tells what was sent. Of more rows than capacity the
+ * first ones arrive: received has those of all, so that a sum of it above capacity says how many did not.
+ *
+ * Source: MPI 4.1, section 6.8, MPI_Alltoallv.
+ *
+ * Shapes: of each rank x is m n, y capacity n, the same on all ranks; counts and received are ranks. The last dimension
+ * is contiguous, other strides are free.
+ * Types: x and y are of any one type, whose bits are copied; counts and received i32 or i64, the same.
+ * Ranges: counts are from 0 to m, m together, and those for a rank at most capacity, or see above.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound: exact.
+ * Deterministic: yes.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; comm is closed or of another device; rank, sizes, strides or
+ * element types that the above does not admit; an output that overlaps another tensor or itself), TRINE_ERR_COMM (what
+ * another rank did, or did not do: trine_comm_open()), TRINE_ERR_UNSUPPORTED (the device has no kernel),
+ * TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_all_to_all_v(trine_queue *queue, const trine_all_to_all_v_args *args);
+
+/* Codes of 8 bits that elements travel as. */
+enum { TRINE_RANKS_I8 = 0, TRINE_RANKS_E4M3 = 1 };
+
+typedef struct trine_all_reduce_quantized_args {
+    size_t struct_size;    /* sizeof(trine_all_reduce_quantized_args) */
+    trine_comm *comm;      /* this rank's part of the group; NULL: the call is of all ranks */
+    const trine_tensor *x; /* in n: this rank's elements */
+    const trine_tensor *y; /* out n: nearly the sum of all ranks' elements; may be x */
+    int32_t block;         /* elements with a scale of their own; 0: 128 */
+    int32_t codes;         /* TRINE_RANKS_I8 or TRINE_RANKS_E4M3 */
+} trine_all_reduce_quantized_args;
+
+/* Adds up the tensors of all ranks, which travel as codes of 8 bits with a scale for each block; every rank has the
+ * result.
+ *
+ *     s   = ((c(x_0) + c(x_1)) + c(x_2)) + ...
+ *     y_r = c(s) for every rank r
+ *
+ * c is what the codes of trine_quantize() stand for. Of each block of elements, the first one from element 0 on and the
+ * last one shorter if need be:
+ *
+ *     scale = max |x| / most,  c(x) = round(x / scale) scale
+ *
+ * most being 127 of i8 and 448 of e4m3, round to the nearest code, from the middle to the even one. A block of zeros is
+ * zeros, and one with NaN or Inf is NaN. So each rank's elements are rounded once on their way to where they are added
+ * up, and the sum once on its way back, whatever the algorithm; the sum goes by the order of ranks. Every operation is
+ * f32's and rounded; y is rounded to T at the end.
+ *
+ * Source: Wang et al. 2023 (ZeRO++), section 3.3.
+ *
+ * Shapes: of each rank x and y are n, and contiguous. A tensor of another shape is passed as one row.
+ * Types: x and y are f32, bf16 or f16, the same. Arithmetic is f32, each operation rounded.
+ * Parameters: block is from 8 to 1024, codes TRINE_RANKS_I8 or TRINE_RANKS_E4M3.
+ * Aliasing: y may be x, the very same view. All other overlap is an error.
+ *
+ * Error bound: none, y is that of the formula, bit for bit, on every device. From the sum itself it is off by half a
+ * step of codes for each rank and one more: with i8 by sum_i max |x_i| / 254 + max |s| / 254, the largest being those
+ * of the block; with e4m3 by 2^-4 (sum_i |x_i| + |s|), or 2^-10 of a block's scale where that is more.
+ * Deterministic: the same bits for any number of threads, and on all ranks.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a tensor is NULL; comm is closed or of another device; rank, sizes, strides or element
+ * types that the above does not admit; a parameter out of range; y overlaps x but is not the same view), TRINE_ERR_COMM
+ * (what another rank did, or did not do: trine_comm_open()), TRINE_ERR_UNSUPPORTED (the device has no kernel),
+ * TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_all_reduce_quantized(trine_queue *queue, const trine_all_reduce_quantized_args *args);
+
+typedef struct trine_all_reduce_norm_clip_args {
+    size_t struct_size;                /* sizeof(trine_all_reduce_norm_clip_args) */
+    trine_comm *comm;                  /* this rank's part of the group; NULL: the call is of all ranks */
+    const trine_tensor *x;             /* in n: this rank's part of the tensor */
+    const trine_tensor *y;             /* out, optional n; may be x */
+    const trine_tensor *other_squares; /* in, optional g, f64: sums of squares of what else this rank has */
+    const trine_tensor *norm;          /* out, optional [1], f32 */
+    const trine_tensor *coefficient;   /* out, optional [1], f32: min(1, max_norm / norm) */
+    float max_norm;                    /* > 0; left 0: no limit, coefficient is 1 */
+} trine_all_reduce_norm_clip_args;
+
+/* Clipping by the norm of a tensor whose parts the ranks have, as gradients are by ZeRO.
+ *
+ *     norm        = sqrt(sum_q (sum_i x_q[i]^2 + sum_j other_squares_q[j])),  over all ranks q
+ *     coefficient = min(1, max_norm/norm), or 1 if max_norm is left 0
+ *     y           = coefficient x
+ *
+ * All ranks have the same norm and coefficient. Of many tensors a list of trine_global_norm_clip() gives sum_squares of
+ * each, all of them elements of one tensor: that is other_squares, and with an x of no elements one call gives the
+ * coefficient, by which trine_adamw() then multiplies: its grad_scale.
+ *
+ * Squares are exact and summed in f64. The coefficient is rounded to f32, then multiplied. What norms of 0, Inf and NaN
+ * give is as of trine_global_norm_clip().
+ *
+ * Source: Pascanu et al. 2013, algorithm 1; Rajbhandari et al. 2020 (ZeRO), section 5.
+ *
+ * Shapes: of each rank x and y are n, other_squares g, contiguous; the scalars have shape 1. At least one output is
+ * needed.
+ * Types: x and y are f32, bf16 or f16; other_squares f64; norm and coefficient f32.
+ * Parameters: max_norm > 0, or left 0 for no limit. A zero that is meant, -0.0f, is refused: it would make all of y
+ * zero.
+ * Aliasing: y may be x.
+ *
+ * Error bound: norm ranks (n + g) + 2, coefficient ranks (n + g) + 4, each times 2^-53 of itself, and one rounding; y
+ * 2*2^-24 of itself and one rounding; spec/comm/all_reduce_norm_clip.c.
+ * Deterministic: the same bits for any number of threads, and on all ranks.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (x is NULL or no output is given; comm is closed or of another device; rank, sizes,
+ * strides or element types that the above does not admit; max_norm below 0 or not finite; an output overlaps another
+ * tensor otherwise than said), TRINE_ERR_COMM (what another rank did, or did not do: trine_comm_open()),
+ * TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
+ * TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_all_reduce_norm_clip(trine_queue *queue, const trine_all_reduce_norm_clip_args *args);
+
 #ifdef __cplusplus
 }
 #endif

@@ -22,6 +22,15 @@ typedef struct rms_stats {
     bool overflow;
 } rms_stats;
 
+/* Of a row's sum of squares, and of what that may be off by, since elements are. */
+static inline rms_stats rms_settle(double squares, double moved, int64_t n, double eps, bool overflow) {
+    const double v = squares / (double)n + eps, off = moved / (double)n + norm_squares_lost(v);
+    rms_stats r = { .rstd = 1 / sqrt(v), .lost = norm_lost(v), .overflow = overflow };
+    if (isfinite(v) && off > 0) r.q = off / v;
+    r.overflow |= !(r.q < 0.4);
+    return r;
+}
+
 static inline rms_stats rms_statistics(const norm_input *in, int64_t at, int64_t n, double eps) {
     double squares = 0, moved = 0;
     bool overflow = false;
@@ -32,11 +41,7 @@ static inline rms_stats rms_statistics(const norm_input *in, int64_t at, int64_t
         squares += h * h;
         moved += U * e * (2 * fabs(h) + U * e);
     }
-    const double v = squares / (double)n + eps, off = moved / (double)n + norm_squares_lost(v);
-    rms_stats r = { .rstd = 1 / sqrt(v), .lost = norm_lost(v), .overflow = overflow };
-    if (isfinite(v) && off > 0) r.q = off / v;
-    r.overflow |= !(r.q < 0.4);
-    return r;
+    return rms_settle(squares, moved, n, eps, overflow);
 }
 
 /* What h rstd, an element of the row, may be off by besides its own roundings; h is off by e u. */

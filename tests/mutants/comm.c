@@ -173,6 +173,71 @@ static void rows_of_next(trine_ref *ref, void *args) {
     }
 }
 
+/* Of rows: what the last rank has counts for nothing. */
+static void last_rows_lost(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t ranks = D("ranks"), own = D("r") * D("n");
+    if (ranks > 1) memset(V("x") + (ranks - 1) * own, 0, (size_t)own * sizeof(double));
+}
+
+/* The last rank adds the first one's residual. */
+static void first_residual(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t ranks = D("ranks"), own = D("r") * D("n");
+    if (V("residual") != NULL) memcpy(V("residual") + (ranks - 1) * own, V("residual"), (size_t)own * sizeof(double));
+}
+
+/* Counts are what a rank gets. */
+static void counts_of_receivers(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t ranks = D("ranks");
+    for (int64_t i = 0; i < ranks; i++)
+        for (int64_t q = 0; q < i; q++) {
+            double *a = V("counts") + i * ranks + q, *b = V("counts") + q * ranks + i;
+            const double kept = *a;
+            *a = *b, *b = kept;
+        }
+}
+
+/* A count below 0 is as many rows. */
+static void counts_by_size(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t k = 0; k < D("ranks") * D("ranks"); k++) V("counts")[k] = fabs(V("counts")[k]);
+}
+
+/* The last row of y is not cleared. */
+static void rest_kept(trine_ref *ref) {
+    const int64_t ranks = D("ranks"), capacity = D("capacity"), n = D("n");
+    for (int64_t j = 0; capacity > 0 && j < n; j++) {
+        double *last = V("y") + (ranks * capacity - 1) * n + j;
+        if (*last == 0) *last = 1;
+    }
+}
+
+/* What is received is told as far as there is room for it. */
+static void received_cut(trine_ref *ref) {
+    const int64_t ranks = D("ranks"), capacity = D("capacity");
+    for (int64_t q = 0; V("received") != NULL && q < ranks; q++) {
+        double room = (double)capacity, *received = V("received") + q * ranks;
+        for (int64_t i = 0; i < ranks; i++) {
+            received[i] = fmin(received[i], room);
+            room -= received[i];
+        }
+    }
+}
+
+/* The norm is of the first rank's part alone. */
+static void first_part(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t ranks = D("ranks"), n = D("n");
+    memset(V("x") + n, 0, (size_t)((ranks - 1) * n) * sizeof(double));
+}
+
+/* Each rank has a coefficient of its own, the last one's a little less. */
+static void coefficients_differ(trine_ref *ref) {
+    if (V("coefficient") != NULL) V("coefficient")[D("ranks") - 1] *= 1 - 0x1p-20;
+}
+
 const mutant mutants_comm[] = {
     { "all_reduce", "ignores_kind", "the largest is a sum", .param = "kind", .value = TRINE_RANKS_SUM },
     { "all_reduce", "last_rank_lost", "what the last rank has counts for nothing", .before = last_rank_lost },
@@ -221,5 +286,26 @@ const mutant mutants_comm[] = {
     { "all_gather_matmul", "rows_of_next", "the ranks' rows are one further", .before = rows_of_next },
     { "all_gather_matmul", "gathered_exchanged", "the last rank has two ranks' rows exchanged",
       .after = gathered_exchanged },
+    { "all_reduce_rms_norm", "last_rows_lost", "what the last rank has counts for nothing", .before = last_rows_lost },
+    { "all_reduce_rms_norm", "first_residual", "the last rank adds the first one's residual",
+      .before = first_residual },
+    { "all_reduce_rms_norm", "without_residual", "the residual is not added", .without = "residual" },
+    { "all_reduce_rms_norm", "ignores_weight_offset", "nothing is added to the weight", .param = "weight_offset" },
+    { "all_reduce_rms_norm", "ignores_rounding", "y is rounded once", .param = "rounding" },
+    { "all_to_all_v", "counts_of_receivers", "counts are what a rank gets", .before = counts_of_receivers },
+    { "all_to_all_v", "counts_by_size", "a count below 0 is as many rows", .before = counts_by_size },
+    { "all_to_all_v", "rest_kept", "the last row of y is not cleared", .after = rest_kept },
+    { "all_to_all_v", "received_cut", "what is received is told as far as there is room for it",
+      .after = received_cut },
+    { "all_reduce_quantized", "ignores_codes", "codes are i8", .param = "codes" },
+    { "all_reduce_quantized", "ignores_block", "blocks are of 128", .param = "block", .value = 128 },
+    { "all_reduce_quantized", "last_rank_lost", "what the last rank has counts for nothing", .before = last_rank_lost },
+    { "all_reduce_quantized", "end_lost", "the last of more than 1000 elements is lost on the last rank",
+      .after = end_lost },
+    { "all_reduce_norm_clip", "first_part", "the norm is of the first rank's part", .before = first_part },
+    { "all_reduce_norm_clip", "without_other_squares", "other squares count for nothing", .without = "other_squares" },
+    { "all_reduce_norm_clip", "ignores_max_norm", "nothing is clipped", .param = "max_norm" },
+    { "all_reduce_norm_clip", "coefficients_differ", "the last rank has another coefficient",
+      .after = coefficients_differ },
     { 0 },
 };

@@ -114,7 +114,7 @@ template <class T> struct summed {
     number v[N];
 
     static DEVICE int64_t packets(const exchange_params &p) { return (p.n + N - 1) / N; }
-    static DEVICE packet load(const exchange_params &p, int row, int64_t i) {
+    static DEVICE packet load(const exchange_params &p, int64_t row, int64_t i) {
         bits raw[N];
         packet words;
         load_bits(raw, (const char *)p.x + row * p.x_row, lane{ i * N, p.n, p.aligned });
@@ -219,14 +219,14 @@ template <class Bits> struct copied {
     enum { N = EXCHANGE_PACKET / 2 / sizeof(Bits) };
 
     static DEVICE int64_t packets(const exchange_params &p) { return (p.n + N - 1) / N; }
-    static DEVICE packet load(const exchange_params &p, int row, int64_t i) {
+    static DEVICE packet load(const exchange_params &p, int64_t row, int64_t i) {
         Bits raw[N];
         uint32_t words[2];
         load_bits(raw, (const char *)p.x + row * p.x_row, lane{ i * N, p.n, p.aligned });
         __builtin_memcpy(words, raw, sizeof words);
         return packet{ { words[0], 0, words[1], 0 } };
     }
-    static DEVICE void store(const exchange_params &p, int row, int64_t i, const packet &x) {
+    static DEVICE void store(const exchange_params &p, int64_t row, int64_t i, const packet &x) {
         Bits raw[N];
         const uint32_t words[2] = { x.word[0], x.word[2] };
         __builtin_memcpy(raw, words, sizeof words);

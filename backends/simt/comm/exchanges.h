@@ -7,6 +7,22 @@
 
 #include "backends/simt/core/group.h"
 
+/* Tensors without gaps, of up to three dimensions. Modules have none of the library's
+ * functions that make them. */
+static inline trine_tensor exchange_tensor(void *data, trine_dtype dtype, int rank, int64_t n0, int64_t n1,
+                                           int64_t n2) {
+    trine_tensor t = { .data = data, .dtype = dtype, .rank = rank, .shape = { n0, n1, n2 } };
+    int64_t stride = 1;
+    for (int i = rank - 1; i >= 0; stride *= t.shape[i], i--) t.stride[i] = stride;
+    return t;
+}
+static inline trine_tensor exchange_row(void *data, trine_dtype dtype, int64_t n) {
+    return exchange_tensor(data, dtype, 1, n, 0, 0);
+}
+static inline trine_tensor exchange_rows(void *data, trine_dtype dtype, int64_t r, int64_t n) {
+    return exchange_tensor(data, dtype, 2, r, n, 0);
+}
+
 /* x and y as one row, or as rows for, or from, each rank. */
 static inline exchange_params exchange_of(const trine_tensor *x, const trine_tensor *y, int64_t n, size_t whole) {
     const int64_t width = (int64_t)trine_dtype_size(x->dtype);

@@ -429,9 +429,10 @@ int64_t simt_group_room(const trine_call *call) {
 
 int simt_group_rank(const trine_call *call) { return ((const group *)call->comm)->rank; }
 
-trine_status simt_exchange(const trine_call *call, const simt_function *function, exchange_params *p, int64_t packets,
-                           int parts) {
+trine_status simt_exchange_more(const trine_call *call, const simt_function *function, void *params, size_t size,
+                                int64_t packets, int parts) {
     group *g = call->comm;
+    exchange_params *p = params;
     const trine_status status = told(g, call->plan->op);
     if (status != TRINE_OK) return status;
     /* as many blocks as have room, on the device at once with those of the other ranks there */
@@ -454,7 +455,12 @@ trine_status simt_exchange(const trine_call *call, const simt_function *function
     p->ranks = g->ranks;
     p->blocks = (int32_t)blocks;
     g->queue = call->queue;
-    return simt_launch(call, function, blocks, EXCHANGE_THREADS, p, sizeof *p);
+    return simt_launch(call, function, blocks, EXCHANGE_THREADS, params, size);
+}
+
+trine_status simt_exchange(const trine_call *call, const simt_function *function, exchange_params *p, int64_t packets,
+                           int parts) {
+    return simt_exchange_more(call, function, p, sizeof *p, packets, parts);
 }
 
 void simt_fill_groups(trine_backend *backend_out) {

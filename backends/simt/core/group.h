@@ -15,6 +15,9 @@ trine_status simt_exchange(const trine_call *call, const simt_function *function
                            int64_t packets, int parts);
 
 int simt_group_rank(const trine_call *call);
+/* The same of parameters that begin with an exchange's. */
+trine_status simt_exchange_more(const trine_call *call, const simt_function *function, void *params, size_t size,
+                                int64_t packets, int parts);
 
 /* Packets that all ranks of a group of the queue's device send in a round, at most; of any call. */
 int64_t simt_group_room(const trine_call *call);

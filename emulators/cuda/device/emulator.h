@@ -21,7 +21,7 @@ enum { EMULATOR_WARP = 32, EMULATOR_THREADS = 1024, EMULATOR_MEMORY = 227 << 10,
 typedef enum emulator_state { READY, WAIT_PART, WAIT_WARP, WAIT_BLOCK, WAIT_CLUSTER, WAIT_CHANGE, DONE } emulator_state;
 
 /* Each thread of the host runs launches of its own. */
-#define EMULATOR_OWN __thread __attribute__((tls_model("initial-exec")))
+#define EMULATOR_OWN __thread
 
 /* What device code sees of the thread that runs. */
 extern EMULATOR_SHARED EMULATOR_OWN struct emulator {
@@ -43,7 +43,7 @@ EMULATOR_SHARED void emulator_wait(emulator_state state);
 EMULATOR_SHARED void emulator_wait_part(int first, int count);
 
 /* A kernel's entry: runs a thread of it, if there are parameters, and returns their size; and EMULATOR_ALONE if it
- * waits for other launches, which then must run at the same time, and so declares no shared memory. */
+ * waits for other launches, which then must run at the same time. */
 typedef unsigned emulator_entry(const void *params);
 #define EMULATOR_ALONE 0x80000000u
 

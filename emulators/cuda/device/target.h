@@ -12,7 +12,7 @@
 
 #define DEVICE inline
 #define DEVICE_CALLED inline
-#define SHARED static /* blocks run one after the other */
+#define SHARED static thread_local /* blocks of a device run one after the other */
 
 #define ENTRY(name, threads, params) \
     static void run_##name(const params &p); \

@@ -2,13 +2,16 @@
 """Collectives by numpy in float64 over the tensors of all ranks: sums by math.fsum, which rounds once, the largest by
 numpy.max, which gives NaN if one is; who gets what by transposing, repeating and indexing. Tokens go to experts by
 Python's sort of (expert, rank, token, choice), and back by math.fsum. Products in exact arithmetic by Python's
-fractions, rounded once: of a layer whose matrix is cut between ranks, the product by the whole matrix."""
+fractions, rounded once: of a layer whose matrix is cut between ranks, the product by the whole matrix. Norms by
+PyTorch's function; codes by ml_dtypes and numpy in float32."""
 import math
 from fractions import Fraction
 
 import numpy as np
+import torch
+import torch.nn.functional as F
 
-from vectors import case
+from vectors import FLOATS, case, f32, rounded
 
 
 def exact_sum(x):
@@ -215,3 +218,129 @@ def all_gather_matmul(draw):
         outs = {"d": d, "gathered": np.tile(a, (ranks, 1, 1, 1))} if gathers else {"d": d}
         yield case(name.replace(", a transposed", ""),
                    f"{words} ranks={ranks} m={m} n={n} k={k}{' +gathered' if gathers else ''}", {"a": a, "b": b}, outs)
+
+
+def all_reduce_rms_norm(draw):
+    # name, type, ranks, rows, length, of weight, of residual, eps, weight_offset, rounding before the weight, scale
+    for name, dtype, ranks, r, n, weight_type, residual_type, eps, offset, before_weight, scale in (
+        ("plain", "f32", 2, 3, 21, None, None, 1e-6, 0, False, 1),
+        ("weight and residual", "f32", 4, 2, 35, "f32", "f32", 1e-5, 0, False, 1),
+        ("bf16", "bf16", 4, 2, 24, "bf16", "bf16", 1e-6, 0, False, 1),
+        ("Gemma, 1 + weight", "bf16", 3, 2, 20, "f32", "f32", 1e-6, 1, False, 1),
+        ("f16 rounded before the weight", "f16", 2, 2, 19, "f16", "f32", 1e-2, 0.375, True, 1),
+        ("eight ranks, one row", "f32", 8, 1, 9, "f32", None, 1e-6, 0, False, 1),
+        ("one rank", "bf16", 1, 3, 11, "f32", "bf16", 1e-6, 0, False, 1),
+        ("squares beyond f32", "f32", 2, 2, 13, "f32", "f32", 1e-6, 0, False, 2.0**70),
+        ("a subnormal rstd", "f32", 2, 2, 9, None, None, 1e-6, 0, False, 2.0**124),
+        ("squares below f32, no eps", "f32", 2, 2, 13, "f32", "f32", -0.0, 0, False, 2.0**-90),
+        ("rstd beyond f32, no eps", "f32", 2, 2, 9, None, None, -0.0, 0, False, 2.0**-135),
+    ):
+        x = draw.normal((ranks, r, n), dtype, scale)
+        words = f"T={dtype} ranks={ranks} r={r} n={n} eps={eps} weight_offset={offset} +rstd +residual_out"
+        ins, residual, weight = {"x": x}, np.zeros((ranks, r, n)), None
+        if residual_type:
+            residual = ins["residual"] = draw.normal((ranks, r, n), residual_type, scale)
+            words += f" R={residual_type} +residual"
+        else:
+            words += f" R={dtype}"
+        if weight_type:
+            weight = ins["weight"] = draw.normal((ranks, n), weight_type)
+            words += f" W={weight_type} +weight"
+        h = np.array([exact_sum(np.concatenate([x, residual[q][None]])) for q in range(ranks)])
+        rstd = torch.rsqrt(torch.tensor(h).pow(2).mean(-1) + f32(eps)).numpy()
+        y = F.rms_norm(torch.tensor(h), (n,), eps=f32(eps)).numpy()
+        if before_weight:
+            y = rounded(y, dtype)
+        if weight_type:
+            y = y * (weight + f32(offset))[:, None, :]
+        yield case(name, words + " rounding=before_weight" * before_weight, ins,
+                   {"y": y, "residual_out": h, "rstd": rstd})
+
+
+def all_to_all_v(draw):
+    for name, dtype, index, ranks, m, capacity, n, counts in (
+        ("two ranks", "f32", "i32", 2, 5, 6, 3, [[2, 3], [1, 4]]),
+        ("rows and room are left", "bf16", "i64", 3, 6, 9, 4, [[1, 0, 2], [3, 3, 0], [0, 0, 5]]),
+        ("more than there is room for", "i16", "i32", 3, 4, 5, 2, [[4, 0, 0], [3, 1, 0], [2, 2, 0]]),
+        ("more than there are", "f64", "i64", 2, 3, 8, 2, [[2, 2**40], [7, 1]]),
+        ("less than none", "u8", "i32", 4, 3, 4, 5, [[-1, 2, -5, 1], [0, 0, 0, 3], [1, 1, 1, 1], [-(2**31), 0, 3, 0]]),
+        ("nothing for anyone", "f32", "i32", 2, 3, 2, 3, [[0, 0], [0, 0]]),
+        ("one rank", "e4m3", "i64", 1, 4, 6, 3, [[3]]),
+    ):
+        x, counts = numbers(draw, (ranks, m, n), dtype), np.array(counts, dtype=float)
+        cut = np.diff(np.minimum(np.cumsum(np.maximum(counts, 0), axis=1), m), axis=1, prepend=0)
+        pieces = [np.split(x[i], np.cumsum(cut[i]).astype(int)) for i in range(ranks)]
+        y = np.zeros((ranks, capacity, n))
+        for q in range(ranks):
+            rows = np.concatenate([pieces[i][q] for i in range(ranks)])[:capacity]
+            y[q, :len(rows)] = rows
+        yield case(name, f"T={dtype} I={index} ranks={ranks} m={m} capacity={capacity} n={n} +received",
+                   {"x": x, "counts": counts}, {"y": y, "received": cut.T})
+
+
+def through_codes(x, block, codes):
+    """What the codes of each block of float32 numbers stand for."""
+    x = x.astype(np.float32)
+    y = np.empty_like(x)
+    for at in range(0, len(x), block):
+        part = x[at:at + block]
+        if not np.isfinite(part).all():
+            y[at:at + block] = np.nan
+            continue
+        scale = np.abs(part).max() / np.float32(127 if codes == "i8" else 448)
+        q = part / scale + np.float32(0) if scale > 0 else part * 0 + 0
+        q = np.rint(q) + 0 if codes == "i8" else np.clip(q, -448, 448).astype(FLOATS["e4m3"]).astype(np.float32)
+        y[at:at + block] = q * scale
+    return y
+
+
+def all_reduce_quantized(draw):
+    for name, dtype, ranks, n, block, codes, scale in (
+        ("i8", "f32", 2, 50, 16, "i8", 1),
+        ("e4m3", "f32", 4, 50, 16, "e4m3", 1),
+        ("bf16", "bf16", 3, 40, 8, "i8", 1),
+        ("f16 by e4m3", "f16", 2, 40, 10, "e4m3", 1),
+        ("blocks of 128", "f32", 2, 140, 0, "i8", 1),
+        ("one rank", "f32", 1, 20, 32, "e4m3", 1),
+        ("large", "f32", 2, 24, 8, "i8", 1e37),
+        ("small", "f32", 2, 24, 8, "e4m3", 1e-41),
+    ):
+        x = draw.normal((ranks, n), dtype, scale)
+        if scale == 1 and ranks > 1:
+            x[0, :8] = 0
+            x[1, :8] = np.arange(8) - 3.5 if codes == "i8" else 0
+            x[1, 20], x[0, 33] = np.nan, np.inf
+        with np.errstate(all="ignore"):
+            total = through_codes(x[0], block or 128, codes)
+            for own in x[1:]:
+                total = total + through_codes(own, block or 128, codes)
+            y = rounded(through_codes(total, block or 128, codes).astype(float), dtype)
+        words = f"T={dtype} ranks={ranks} n={n} codes={codes}" + (f" block={block}" if block else "")
+        yield case(name, words, {"x": x}, {"y": np.repeat(y[None], ranks, axis=0)})
+
+
+def all_reduce_norm_clip(draw):
+    for name, dtype, ranks, n, others, max_norm in (
+        ("clipped", "f32", 2, 20, 0, 1),
+        ("within the limit", "f32", 3, 9, 0, 100),
+        ("no limit", "bf16", 2, 12, 0, 0),
+        ("with others", "bf16", 4, 10, 3, 0.01),
+        ("with others, f16", "f16", 2, 17, 1, 2.5),
+        ("eight ranks", "f32", 8, 5, 2, 2),
+        ("nothing but zeros", "f32", 2, 9, 0, 1),
+        ("nothing but others", "f32", 3, 0, 5, 0.5),
+        ("one rank", "f16", 1, 11, 0, 0.25),
+    ):
+        x = draw.normal((ranks, n), dtype) * (name != "nothing but zeros")
+        squares = [v * v for v in x.reshape(-1)]
+        ins, words = {"x": x}, f"T={dtype} ranks={ranks} n={n} +norm +coefficient"
+        if others:
+            ins["other_squares"] = draw.uniform((ranks, others), 0, 50, "f64")
+            squares += list(ins["other_squares"].reshape(-1))
+            words += f" g={others} +other_squares"
+        norm = math.sqrt(math.fsum(squares))
+        coefficient = min(1.0, f32(max_norm) / norm) if max_norm and norm else 1.0
+        outs = {"norm": np.full((ranks, 1), norm), "coefficient": np.full((ranks, 1), coefficient)}
+        if n:
+            outs, words = {"y": coefficient * x} | outs, words + " +y"
+        yield case(name, words + (f" max_norm={max_norm}" if max_norm else ""), ins, outs)
