@@ -28,6 +28,17 @@ def c_text(text):
     return "\n    ".join(parts)
 
 
+def size_of(dim):
+    """What is added to a symbol; without one a number, or a text with a quotient."""
+    return dim["add"] if dim["symbol"] else dim["text"] if "/" in dim["text"] else int(dim["text"])
+
+
+def part_of(op, dim):
+    """A dimension "(n+15)/16" as the table has it."""
+    symbol, add, by = re.fullmatch(r"\((\w+)\+(\d+)\)/(\d+)", dim["text"]).groups()
+    return f"{{ -1, {add}, 0, {op.symbols.index(symbol)}, {by} }}"
+
+
 class Size:
     """A size that outputs have and inputs, or those that must be given, have not, as a parameter of the function: k of
     topk, dv of attention_decode."""
@@ -186,7 +197,7 @@ class Function:
         flags = sum(FLAGS.get(f, 0) for f in tensor.flags)
         variable = op.type_variables.index(tensor.type) if tensor.type_is_variable else -1
         dtype = "TRINE_NONE" if tensor.type_is_variable else f"TRINE_{tensor.type.upper()}"
-        dims = ", ".join(f"{{ -1, {d['text']}, 0 }}" if d["symbol"] is None else
+        dims = ", ".join(part_of(op, d) if "/" in d["text"] else f"{{ -1, {d['text']}, 0 }}" if d["symbol"] is None else
                          f"{{ {op.symbols.index(d['symbol'])}, {d['add']}, {int(d['optional'])} }}"
                          for d in tensor.dims[left_out:])
         rank = len(tensor.dims) - left_out
@@ -305,7 +316,7 @@ def row(f):
     tensors = [{"name": t.name, "type": t.type, "in": t.is_in, "out": t.is_out, "optional": t.optional,
                 "broadcast": "broadcast" in t.flags, "strides": "any" if "any_stride" in t.flags else
                 "transposable" if "transposable" in t.flags else "rows",
-                "dims": [(d["symbol"], d["add"] if d["symbol"] else int(d["text"]), d["optional"]) for d in t.dims]}
+                "dims": [(d["symbol"], size_of(d), d["optional"]) for d in t.dims]}
                for t in op.tensors]
     params = [{"name": p.name, "kind": p.kind, "required": f.required(p),
                "default": None if f.default(p) == "None" else p.names[int(p.fallback)] if p.kind == "ENUM" else

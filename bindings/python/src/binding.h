@@ -39,9 +39,10 @@ enum {
 };
 
 typedef struct table_dim {
-    int8_t symbol; /* -1: the number `add` */
+    int8_t symbol; /* -1: the number `add`, or if there is `of` that symbol's size and `add` by `by`, rounded down */
     int8_t add;
     bool optional; /* may be missing in front */
+    int8_t of, by; /* by 0: there is none */
 } table_dim;
 
 typedef struct table_tensor {

@@ -300,7 +300,7 @@ static int make_output(call *c, int i) {
     for (int d = 0; d < tt->rank; d++) {
         const table_dim *dim = &tt->dim[d];
         if (dim->symbol < 0) {
-            shape[rank++] = dim->add;
+            shape[rank++] = dim->by > 0 ? (c->size[dim->of] + dim->add) / dim->by : dim->add;
             continue;
         }
         const int64_t size = c->size[dim->symbol];

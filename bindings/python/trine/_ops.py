@@ -2,6 +2,7 @@
 """The ops as the layers for PyTorch and JAX see them: shapes and types of outputs from those of inputs, and what the
 op of a gradient needs. All of it follows from the specification's table."""
 import math
+import re
 
 from . import _trine
 from ._table import ROWS
@@ -168,7 +169,10 @@ class Op:
                 continue
             shape = []
             for symbol, add, optional in tensor.dims:
-                if symbol is None:
+                if isinstance(add, str):  # "(n+15)/16"
+                    of, more, by = re.fullmatch(r"\((\w+)\+(\d+)\)/(\d+)", add).groups()
+                    shape.append((sizes[of] + int(more)) // int(by))
+                elif symbol is None:
                     shape.append(add)
                 elif add == 0 and symbol in several:
                     shape += several[symbol]
