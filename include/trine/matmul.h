@@ -78,6 +78,86 @@ typedef struct trine_matmul_args {
  * Since 0.1. */
 TRINE_API trine_status trine_matmul(trine_queue *queue, const trine_matmul_args *args);
 
+typedef struct trine_matmul_pack_args {
+    size_t struct_size;         /* sizeof(trine_matmul_pack_args) */
+    const trine_tensor *b;      /* in [g] k n */
+    const trine_tensor *packed; /* out [g] (n+15)/16 (k+3)/4 64 */
+} trine_matmul_pack_args;
+
+/* Packs matrices once for many products with trine_matmul_packed(): the weights of a model that answers.
+ *
+ *     packed[g,J,P,16 e s + e t + i] = b[g, 4 P + e s + i, 16 J + t],  t < 16, i < e, s < 4/e;  0 where b has none
+ *
+ * e is the number of elements in 4 bytes: 1 of f32, 2 of bf16 and f16, 4 of i8, e4m3 and e5m2; of f64 it is 1. In
+ * words: 16 columns side by side, of each the e elements of k that units of matrices multiply together; such lines one
+ * after the other in k, and then the next 16 columns. It is the same on every device and at every level of a CPU, so
+ * that what was packed on one serves on all, and may be written to a file. A weight that lies in memory as n k is
+ * passed transposed.
+ *
+ * Source: Goto and van de Geijn 2008 (packing into panels); the layout by definition.
+ *
+ * Shapes: b is [g] k n; packed [g] (n+15)/16 (k+3)/4 64, quotients rounded down. Any size may be 0.
+ * Strides: in b either of the last two dimensions is contiguous; in packed the last one. All other strides are free.
+ * Types: b and packed are f32, bf16, f16, i8, f64, e4m3 or e5m2, the same.
+ * Aliasing: packed may not overlap b.
+ *
+ * Error bound: exact: bits are copied.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a tensor is NULL; rank, sizes, strides or element types that the above does not admit;
+ * packed overlaps b), TRINE_ERR_UNSUPPORTED (no kernel of the device takes the call), TRINE_ERR_WORKSPACE (strict
+ * queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_matmul_pack(trine_queue *queue, const trine_matmul_pack_args *args);
+
+typedef struct trine_matmul_packed_args {
+    size_t struct_size;          /* sizeof(trine_matmul_packed_args) */
+    const trine_tensor *a;       /* in [g] m k */
+    const trine_tensor *d;       /* out [g] m n; may be c */
+    const trine_tensor *packed;  /* in [g] (n+15)/16 (k+3)/4 64: of trine_matmul_pack() */
+    const trine_tensor *c;       /* in, optional [g] m n */
+    const trine_tensor *bias;    /* in, optional n */
+    const trine_tensor *a_scale; /* in, optional [g] m, f32: of a's rows; one element: of all */
+    const trine_tensor *b_scale; /* in, optional [g] n, f32: of b's columns; one element: of all */
+    float alpha;                 /* 0: 1 */
+    float beta;                  /* factor of c, which asks for it: not 0 then, but -0.0f where a zero is meant */
+    int32_t activation;          /* TRINE_ACTIVATION_* */
+    int32_t precision;           /* TRINE_PRECISION_* */
+} trine_matmul_packed_args;
+
+/* Matrix product as trine_matmul() has it, of a matrix b that trine_matmul_pack() packed before.
+ *
+ *     d[g,i,j] = act(alpha a_scale[g,i] b_scale[g,j] sum_p a[g,i,p] b[g,p,j] + beta c[g,i,j] + bias[j])
+ *
+ * It saves what packing b takes in each product: the most where a has few rows, but more than a handful. On devices
+ * without a kernel of its own b is unpacked, some columns at a time, and multiplied: correct, and slower than
+ * trine_matmul() with b.
+ *
+ * Source: level 3 BLAS, Dongarra et al. 1990, with the activations of trine_matmul(); Goto and van de Geijn 2008
+ * (packing).
+ *
+ * Shapes: a [g] m k, packed [g] (n+15)/16 (k+3)/4 64, quotients rounded down, d [g] m n. The batch dimension may be
+ * missing in front of each, and may be 1 in a or packed: the same matrix then serves the whole batch. n and k follow
+ * from d and a. What packed holds beyond them counts nothing, whatever it is. c, a_scale and b_scale are broadcast as
+ * in trine_matmul(); scales that are absent are 1. bias is n. Any size may be 0; k = 0 gives act(beta c + bias).
+ * Strides: in a either of the last two dimensions is contiguous; in the others the last one. All other strides are
+ * free.
+ * Types: those of trine_matmul(), b's type being packed's. The sum is formed and rounded as there.
+ * Parameters: as in trine_matmul().
+ * Aliasing: d may be the very view c. It may overlap no other tensor.
+ *
+ * Error bound: that of trine_matmul().
+ * Deterministic: the same bits on the same device for any number of threads. The order of an element's sum depends on
+ * sizes and strides alone.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a tensor or parameter contradicts the above, or d overlaps), TRINE_ERR_UNSUPPORTED (no
+ * kernel of the device takes the call, as with i8 and scales, or a factor that is no integer), TRINE_ERR_WORKSPACE
+ * (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_matmul_packed(trine_queue *queue, const trine_matmul_packed_args *args);
+
 typedef struct trine_grouped_matmul_args {
     size_t struct_size;            /* sizeof(trine_grouped_matmul_args) */
     const trine_tensor *x;         /* in r k */

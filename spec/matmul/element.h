@@ -119,4 +119,42 @@ static inline result element(const trine_matmul_args *args, dot s, factors f, in
     return r;
 }
 
+/* Element (batch, i) of [g] m, or of [g] n; NULL if the tensor is absent. */
+static inline const double *scale_at(const double *scale, int64_t batch, int64_t lanes, int64_t i) {
+    return scale ? scale + batch * lanes + i : NULL;
+}
+
+/* All elements of d: a, c, bias and the scales are those of the call; b is [gb] k n, row-major. */
+static inline void product_elements(trine_ref *ref, const trine_matmul_args *args, const double *b) {
+    const int64_t g = trine_ref_dim(ref, "g"), m = trine_ref_dim(ref, "m"), n = trine_ref_dim(ref, "n"),
+                  k = trine_ref_dim(ref, "k");
+    const int64_t a_batch = trine_ref_dim(ref, "ga") > 1 ? m * k : 0,
+                  b_batch = trine_ref_dim(ref, "gb") > 1 ? k * n : 0;
+    const trine_dtype in = trine_ref_type(ref, "T"), in_b = trine_ref_type(ref, "U"), out = trine_ref_type(ref, "O");
+    const double *a = trine_ref_value(ref, "a"), *c = trine_ref_value(ref, "c"), *bias = trine_ref_value(ref, "bias");
+    const double *a_scale = trine_ref_value(ref, "a_scale"), *b_scale = trine_ref_value(ref, "b_scale");
+    double *d = trine_ref_value(ref, "d"), *magnitude = trine_ref_magnitude(ref, "d"),
+           *slack = trine_ref_slack(ref, "d");
+    const double least = trine_smallest_normal(in), least_b = trine_smallest_normal(in_b);
+    const bool below = in != TRINE_I8 && in != TRINE_F64 &&
+                       (any_below(a, trine_ref_dim(ref, "ga") * m * k, least) ||
+                        any_below(b, trine_ref_dim(ref, "gb") * k * n, least_b));
+    const bool flushes = below && (in == TRINE_BF16 || (in == TRINE_F32 && args->precision == TRINE_PRECISION_TF32));
+    for (int64_t at = 0; at < g * m * n; at++) {
+        const int64_t batch = at / (m * n), i = at / n % m, j = at % n;
+        const double *row = a + batch * a_batch + i * k, *column = b + batch * b_batch + j;
+        dot s = flushes ? dot_careful(row, column, k, n, 0x1p-126) : dot_of(row, column, k, n);
+        if (in == TRINE_I8) {
+            d[at] = integer_element(args, (double)s.sum, c ? c + at : NULL, bias ? bias + j : NULL);
+            continue;
+        }
+        if (below) s.weight = dot_weight(row, column, k, n, least, least_b);
+        const factors f = factors_of(args, scale_at(a_scale, batch, m, i), scale_at(b_scale, batch, n, j));
+        const result r = element(args, s, f, k, c ? c + at : NULL, bias ? bias + j : NULL, in, out);
+        d[at] = r.value;
+        magnitude[at] = r.magnitude;
+        slack[at] = r.slack;
+    }
+}
+
 #endif

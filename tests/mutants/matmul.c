@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Mutants of matmul. */
+#include <string.h>
+
 #include "mutant.h"
 
-static void gelus_exchanged(trine_ref *ref, void *args) {
-    (void)ref;
-    int32_t *activation = &((trine_matmul_args *)args)->activation;
+static void exchange(int32_t *activation) {
     if (*activation == TRINE_ACTIVATION_GELU_TANH)
         *activation = TRINE_ACTIVATION_GELU_ERF;
     else if (*activation == TRINE_ACTIVATION_GELU_ERF)
         *activation = TRINE_ACTIVATION_GELU_TANH;
+}
+static void gelus_exchanged(trine_ref *ref, void *args) {
+    (void)ref;
+    exchange(&((trine_matmul_args *)args)->activation);
+}
+static void gelus_exchanged_packed(trine_ref *ref, void *args) {
+    (void)ref;
+    exchange(&((trine_matmul_packed_args *)args)->activation);
 }
 
 static void cut(double *x, int64_t count) {
@@ -28,6 +36,59 @@ static void always_cut(trine_ref *ref, void *args) {
 static void scale_of_first(trine_ref *ref, void *args) {
     (void)args;
     for (int64_t k = 0; V("a_scale") && k < D("g") * D("m"); k++) V("a_scale")[k] = V("a_scale")[0];
+}
+
+/* Columns and the elements of k that are side by side are exchanged in each line. */
+static void lines_turned(trine_ref *ref) {
+    const int64_t deep = (int64_t)(4 / trine_dtype_size(trine_ref_type(ref, "T"))),
+                  blocks = D("g") * ((D("n") + 15) / 16) * ((D("k") + 3) / 4);
+    for (int64_t line = 0; line < blocks * 4 / deep; line++) {
+        double *x = V("packed") + line * 16 * deep, turned[64] = { 0 };
+        for (int64_t t = 0; t < 16; t++)
+            for (int64_t i = 0; i < deep; i++) turned[i * 16 + t] = x[t * deep + i];
+        memcpy(x, turned, sizeof *x * (size_t)(16 * deep));
+    }
+}
+
+/* What is beyond n is the last column again. */
+static void column_repeats(trine_ref *ref) {
+    if (trine_ref_type(ref, "T") != TRINE_F32 && trine_ref_type(ref, "T") != TRINE_F64) return;
+    const int64_t lines = (D("k") + 3) / 4 * 4, groups = (D("n") + 15) / 16, last = (D("n") + 15) % 16;
+    for (int64_t g = 0; g < D("g"); g++)
+        for (int64_t l = 0; groups > 0 && l < lines; l++) {
+            double *x = V("packed") + (((g + 1) * groups - 1) * lines + l) * 16;
+            for (int64_t t = last + 1; t < 16; t++) x[t] = x[last];
+        }
+}
+
+/* The last column of each group is lost. */
+static void column_lost(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t i = 0; i < D("g") * D("k"); i++)
+        for (int64_t j = 15; j < D("n"); j += 16) V("b")[i * D("n") + j] = 0;
+}
+
+/* Elements 0 and 1 of k, and 2 and 3, are exchanged. */
+static void pairs_exchanged(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t deep = trine_dtype_size(trine_ref_type(ref, "U")) < 4
+                             ? (int64_t)(4 / trine_dtype_size(trine_ref_type(ref, "U")))
+                             : 1,
+                  blocks = D("gb") * ((D("n") + 15) / 16) * ((D("k") + 3) / 4);
+    for (int64_t at = 0; at < blocks * 64; at++) {
+        const int64_t in = at % 64, p = in / (16 * deep) * deep + in % deep, apart = deep > 1 ? 1 : 16;
+        if (p % 2 != 0) continue;
+        double *x = V("packed") + at, y = x[apart];
+        x[apart] = x[0], x[0] = y;
+    }
+}
+
+/* The first line of each block is lost. */
+static void line_lost(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t blocks = D("gb") * ((D("n") + 15) / 16) * ((D("k") + 3) / 4);
+    for (int64_t block = 0; block < blocks; block++)
+        for (int64_t i = 0; i < 16; i++) V("packed")[block * 64 + i] = 0;
 }
 
 static double saturating_add(double sum, double x) { return fmax(fmin(sum + x, 2147483647), -2147483648.0); }
@@ -160,6 +221,15 @@ const mutant mutants_matmul[] = {
     { "matmul", "sum_saturates", "sums of products of i8 saturate in 32 bits", .after = sum_saturates,
       .types = "T=i8" },
     { "matmul", "narrow_places", "places in memory are counted in 32 bits", .narrow = true },
+    { "matmul_pack", "lines_turned", "lines are rows of k, not columns", .after = lines_turned, .types = "T=i8" },
+    { "matmul_pack", "column_repeats", "what is beyond n is the last column", .after = column_repeats,
+      .types = "T=f32" },
+    { "matmul_pack", "column_lost", "the last column of each group is lost", .before = column_lost },
+    { "matmul_packed", "gelus_exchanged", "gelu_tanh and gelu_erf are exchanged", .before = gelus_exchanged_packed },
+    { "matmul_packed", "ignores_bias", "bias is not added", .without = "bias" },
+    { "matmul_packed", "ignores_b_scale", "columns have no scales", .without = "b_scale" },
+    { "matmul_packed", "line_lost", "the first elements of a block are lost", .before = line_lost },
+    { "matmul_packed", "pairs_exchanged", "elements of k are exchanged in pairs", .before = pairs_exchanged },
     { "matmul_quantized", "halves_exchanged", "the halves of a byte are exchanged", .before = halves_exchanged },
     { "matmul_quantized", "first_scale", "the first scale of a row serves all of it", .before = first_scale },
     { "matmul_quantized", "scaled_minimum", "minima are multiplied by scales", .before = scaled_minimum },

@@ -3,7 +3,7 @@
 #ifndef TRINE_CPU_MATMUL_BLOCKS_H
 #define TRINE_CPU_MATMUL_BLOCKS_H
 
-#include "matmul_product.h"
+#include "matmul_lines.h"
 
 /* Blocking. A part of k is such that a panel of b (24 KiB, 32 with AVX-512; 16 for AMX, which waits for whatever is not
  * in L1) stays in L1 while a's panels pass, read from L2; the parts of a task are summed in tiles. */
@@ -31,10 +31,10 @@ typedef struct blocking {
     bool rows_shared;          /* a is packed once, for all threads */
     bool spread;               /* parts of k are tasks, and added when all are done */
     bool direct;               /* a is read where it is */
+    bool lined;                /* and b */
     int team;
 } blocking;
 
-static inline int64_t divide_up(int64_t x, int64_t by) { return (x + by - 1) / by; }
 static inline int64_t part_units(unit_kind kind) { return tile_amx(kind) ? PART_UNITS_AMX : PART_UNITS; }
 
 /* Bytes that are packed for all of each part. */
@@ -79,12 +79,12 @@ static inline void split(const trine_call *call, const product *p, blocking *b, 
             const int64_t columns = divide_up(tiles_right, right) * wide, tasks = blocks * divide_up(p->n, columns);
             const bool enough = p->g == 1 || tasks / p->g >= threads;
             const double area = (double)rows * (double)columns, of_a = b->direct ? 0 : packing * (double)rows,
-                         of_b = packing * (double)columns, rounds = (double)divide_up(tasks, threads),
+                         of_b = b->lined ? 0 : packing * (double)columns, rounds = (double)divide_up(tasks, threads),
                          rounds_apart = (double)divide_up(tasks * b->parts, threads) / (double)b->parts;
             for (int once = 0; once < 4; once++) {
                 const bool a_once = once & 1, b_once = once & 2;
                 if (a_once && !(all && enough && right >= SHARED_LEAST)) continue;
-                if (b_once && !(share && enough && down >= SHARED_LEAST)) continue;
+                if (b_once && !(share && enough && down >= SHARED_LEAST && !b->lined)) continue;
                 const double each = area + (a_once ? of_a / READING : of_a) + (b_once ? of_b / READING : of_b),
                              before = (a_once ? a_packing : 0) + (b_once ? b_packing : 0),
                              whole = before + rounds * each,
@@ -124,6 +124,7 @@ static inline blocking block(const trine_call *call, const product *p, bool shar
                   elements = (tile_amx(p->kind) ? l2 / 2 : 4 * l2) / bytes;
     b.direct = (p->a.dtype == TRINE_F32 || p->a.dtype == TRINE_F64) && !p->a.across && p->n <= DIRECT_MOST &&
                rows_apart(&p->a);
+    b.lined = lines_direct(p);
     split(call, p, &b, rows, elements, share);
     b.a_bytes = cpu_round_up(panel_bytes(b.part, (int)high, p->kind) * (b.rows / high), 64);
     b.b_bytes = cpu_round_up(panel_bytes(b.part, (int)wide, p->kind) * (b.columns / wide), 64);
@@ -139,7 +140,7 @@ static inline blocking block(const trine_call *call, const product *p, bool shar
                                 b.parts * (b.turn + (b.rows_shared ? b.down : 0)) * (int64_t)sizeof(int32_t),
                             4096);
     const int64_t panels = b.columns / wide < PANELS ? b.columns / wide : PANELS,
-                  own = b.turn > 0 ? 0 : panel_bytes(b.part, (int)wide, p->kind) * panels;
+                  own = b.turn > 0 || b.lined ? 0 : panel_bytes(b.part, (int)wide, p->kind) * panels;
     if (b.turn > 0 && b.turn < b.right) b.spread = false;
     b.shared = b.packed;
     if (b.spread)
@@ -211,7 +212,9 @@ static inline void pack(char *dst, const view *v, int64_t batch, int64_t first, 
     const char *src = v->data + batch * v->batch + first * v->lane + start * step * v->along;
     /* as memory has them: a few rows at a time, or whole columns */
     const int64_t most = v->across ? UNITS_STEP : units;
-    for (int64_t u = 0; u < units; u += most) {
+    for (int64_t i = 0; i < count && LINES && !is_a; i += width)
+        lines_unpack(dst + i / width * panel, v, batch, first + i, lanes, start * step, depth, units);
+    for (int64_t u = 0; u < units && !(LINES && !is_a); u += most) {
         if (v->across && u + most < units)
             ask(&(ahead){ src + (u + most) * step * v->along, most * step, v->along, count * v->lane, 0 }, INT64_MAX);
         for (int64_t i = 0; i < count; i += width) {

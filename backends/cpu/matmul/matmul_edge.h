@@ -30,7 +30,12 @@ INLINE void tile_multiply_part(char *tile, unit_grid a, unit_grid b, int64_t uni
     for (int64_t u = 0; u < units; u++) {
         vi x[VECTORS];
 #pragma GCC unroll 4
-        for (int j = 0; j < vectors; j++) x[j] = unit_load(b.data + j * VB);
+        for (int j = 0; j < vectors; j++) x[j] = unit_load(b.data + grid_vector(&b, j));
+        if (LINES) {
+#pragma GCC unroll 4
+            for (int j = 0; j < vectors; j += 64 / VB) __builtin_prefetch(b.ahead + b.vector[j]);
+            b.ahead += b.ahead_step;
+        }
 #pragma GCC unroll 16
         for (int i = 0; i < rows; i++) {
             const vi y = unit_broadcast(from[i / GROUP] + i % GROUP * a.lane, kind);
@@ -46,7 +51,7 @@ INLINE void tile_multiply_part(char *tile, unit_grid a, unit_grid b, int64_t uni
 #pragma GCC unroll 4
         for (int j = 0; j < vectors; j++) {
             char *at = tile + (i * VECTORS + j) * VB;
-            if (tile_offset(kind)) s[i][j].i -= (vu)unit_load(b.data + j * VB);
+            if (tile_offset(kind)) s[i][j].i -= (vu)unit_load(b.data + grid_vector(&b, j));
             if (accumulate) s[i][j] = sum_add(s[i][j], unit_load(at), kind);
             unit_store(at, sum_vector(s[i][j], kind));
         }
@@ -83,7 +88,7 @@ static __attribute__((noinline)) void tile_edge(char *tile, const unit_grid *a, 
 
 #if defined(__AMX_TILE__)
 /* As tile_multiply_amx: of the four squares of sums those above, or also those below (`low`), and likewise `right`. */
-INLINE void amx_edge(char *tile, const char *a, const char *b, int64_t units, bool accumulate, bool low, bool right,
+INLINE void amx_edge(char *tile, const char *a, unit_grid b, int64_t units, bool accumulate, bool low, bool right,
                      unit_kind kind) {
     enum { SQUARE = 1024, STEP = 2 * SQUARE, STRIDE = 2 * AMX_SIDE * 4, DOWN = AMX_SIDE * STRIDE };
     __asm__ volatile("" ::: "memory");
@@ -97,9 +102,9 @@ INLINE void amx_edge(char *tile, const char *a, const char *b, int64_t units, bo
         _tile_loadd(2, tile + DOWN, STRIDE);
         _tile_loadd(3, tile + DOWN + 64, STRIDE);
     }
-    for (int64_t u = 0; u < units; u += AMX_SIDE, a += STEP, b += STEP) {
+    for (int64_t u = 0; u < units; u += AMX_SIDE, a += STEP, b.data += AMX_SIDE * b.along) {
         _tile_loadd(4, a, 64);
-        _tile_loadd(6, b, 64);
+        _tile_loadd(6, b.data, 64);
         for (int i = 0; i < AMX_SIDE; i++) __builtin_prefetch(a + STEP + i * 64);
         amx_dot(0, 4, 6, kind);
         if (low) {
@@ -108,7 +113,7 @@ INLINE void amx_edge(char *tile, const char *a, const char *b, int64_t units, bo
             amx_dot(2, 5, 6, kind);
         }
         if (right) {
-            _tile_loadd(7, b + SQUARE, 64);
+            _tile_loadd(7, b.data + amx_right(&b), 64);
             amx_dot(1, 4, 7, kind);
         }
     }
@@ -118,7 +123,7 @@ INLINE void amx_edge(char *tile, const char *a, const char *b, int64_t units, bo
     _tile_stored(3, tile + DOWN + 64, STRIDE);
 }
 #else
-INLINE void amx_edge(char *tile, const char *a, const char *b, int64_t units, bool accumulate, bool low, bool right,
+INLINE void amx_edge(char *tile, const char *a, unit_grid b, int64_t units, bool accumulate, bool low, bool right,
                      unit_kind kind) {
     (void)tile, (void)a, (void)b, (void)units, (void)accumulate, (void)low, (void)right, (void)kind;
 }

@@ -7,11 +7,26 @@
 
 #include "matmul_unit.h"
 
-/* Lanes of an operand: unit u of lane i is at data + i * lane + u * along; if it is b, its lanes are side by side. */
+/* PACKED_B: b is packed as the user has it (spec/matmul/packed.h), and may be read where it is. */
+#ifdef PACKED_B
+enum { LINES = 1 };
+#else
+enum { LINES = 0 };
+#endif
+
+/* Lanes of an operand: unit u of lane i is at data + i * lane + u * along; if it is b, its lanes are side by side. With
+ * LINES vector j of b's lanes begins at vector[j], and meanwhile lines from `ahead` on are asked for, one for each unit
+ * `ahead_step` bytes after the last. */
 typedef struct unit_grid {
     const char *data;
     int64_t lane, along;
+    int64_t vector[3];
+    const char *ahead;
+    int64_t ahead_step;
 } unit_grid;
+
+/* Vector j of a unit of b. */
+INLINE int64_t grid_vector(const unit_grid *b, int j) { return LINES ? b->vector[j] : j * VB; }
 
 enum { PAIR_ROWS = 4, PAIR_COLUMNS = 6 }; /* sums in registers, at most: 8 rows, 3 vectors of columns */
 
@@ -30,8 +45,8 @@ INLINE vi pairs_rows(const char *first, int64_t lane, bool alone) {
 }
 
 /* s += a b of two units, or of one that is `alone`. */
-INLINE void pairs_step(sum s[PAIR_ROWS][PAIR_COLUMNS], unit_grid a, const char *b, int64_t next, int pairs, int vectors,
-                       bool packed, bool alone, unit_kind kind) {
+INLINE void pairs_step(sum s[PAIR_ROWS][PAIR_COLUMNS], unit_grid a, unit_grid b, int pairs, int vectors, bool packed,
+                       bool alone, unit_kind kind) {
     const vi none = { 0 };
     vi left[PAIR_ROWS];
 #pragma GCC unroll 4
@@ -47,7 +62,8 @@ INLINE void pairs_step(sum s[PAIR_ROWS][PAIR_COLUMNS], unit_grid a, const char *
 #pragma GCC unroll 3
     for (int j = 0; j < vectors; j++) {
         __asm__ volatile("" ::: "memory"); /* with all loads in advance registers do not suffice */
-        const vi x = unit_load(b + j * VB), y = alone ? none : unit_load(b + next + j * VB);
+        const char *from = b.data + grid_vector(&b, j);
+        const vi x = unit_load(from), y = alone ? none : unit_load(from + b.along);
         const vi low = unit_zip(x, y, false, kind), high = unit_zip(x, y, true, kind);
 #pragma GCC unroll 4
         for (int i = 0; i < pairs; i++) {
@@ -61,8 +77,8 @@ INLINE void pairs_run(sum s[PAIR_ROWS][PAIR_COLUMNS], unit_grid a, unit_grid b, 
                       bool packed, unit_kind kind) {
     int64_t u = 0;
     for (; u + 2 <= units; u += 2, a.data += 2 * a.along, b.data += 2 * b.along)
-        pairs_step(s, a, b.data, b.along, pairs, vectors, packed, false, kind);
-    if (u < units) pairs_step(s, a, b.data, b.along, pairs, vectors, packed, true, kind);
+        pairs_step(s, a, b, pairs, vectors, packed, false, kind);
+    if (u < units) pairs_step(s, a, b, pairs, vectors, packed, true, kind);
 }
 
 /* The sums of 2 `pairs` rows with `vectors` vectors of columns. */

@@ -6,9 +6,20 @@
 #include "backends/cpu/core/cpu.h"
 #include "matmul_finish.h"
 #include "matmul_tile.h"
-#include "spec/places/matmul.h"
 
-/* Places in the table of the specification. */
+/* Places in the table of the specification: matmul's, or with PACKED_B those of matmul_packed. */
+#ifdef PACKED_B
+#include "spec/places/matmul_packed.h"
+#define PLACE(name) MATMUL_PACKED_##name
+typedef trine_matmul_packed_args product_args;
+#else
+#include "spec/places/matmul.h"
+#define PLACE(name) MATMUL_##name
+typedef trine_matmul_args product_args;
+#endif
+
+static inline int64_t divide_up(int64_t x, int64_t by) { return (x + by - 1) / by; }
+
 typedef struct product {
     int64_t g, m, n, k;
     unit_kind kind;
@@ -33,8 +44,8 @@ static inline scales scales_of(const trine_call *call, int tensor) {
 }
 
 static inline target target_of(const trine_call *call) {
-    const trine_matmul_args *args = call->args;
-    const trine_tensor *d = &call->tensor[MATMUL_D], *c = &call->tensor[MATMUL_C], *bias = &call->tensor[MATMUL_BIAS];
+    const product_args *args = call->args;
+    const trine_tensor *d = &call->tensor[PLACE(D)], *c = &call->tensor[PLACE(C)], *bias = &call->tensor[PLACE(BIAS)];
     const int64_t size = (int64_t)trine_dtype_size(d->dtype);
     target t = { .d = d->data,
                  .d_batch = d->stride[0] * size,
@@ -44,22 +55,36 @@ static inline target target_of(const trine_call *call) {
                  .alpha = args->alpha + 0.0f,
                  .beta = args->beta + 0.0f,
                  .activation = args->activation, /* + 0: -0 stands for 0 */
-                 .rows = scales_of(call, MATMUL_A_SCALE),
-                 .columns = scales_of(call, MATMUL_B_SCALE) };
-    if (call->present >> MATMUL_C & 1)
+                 .rows = scales_of(call, PLACE(A_SCALE)),
+                 .columns = scales_of(call, PLACE(B_SCALE)) };
+    if (call->present >> PLACE(C) & 1)
         t.c = c->data, t.c_batch = c->stride[0] * size, t.c_row = c->stride[1] * size, t.c_column = c->stride[2] * size;
-    if (call->present >> MATMUL_BIAS & 1) t.bias = bias->data;
+    if (call->present >> PLACE(BIAS) & 1) t.bias = bias->data;
     return t;
 }
 
+static inline view view_of_b(const trine_call *call) {
+#ifdef PACKED_B
+    const trine_tensor *t = &call->tensor[MATMUL_PACKED_PACKED];
+    const int64_t size = (int64_t)trine_dtype_size(t->dtype);
+    return (view){ .data = t->data,
+                   .dtype = t->dtype,
+                   .batch = t->shape[0] > 1 ? t->stride[0] * size : 0,
+                   .along = t->stride[2] * size,
+                   .group = t->stride[1] * size };
+#else
+    return view_of(&call->tensor[MATMUL_B], true);
+#endif
+}
+
 static inline product product_of(const trine_call *call) {
-    return (product){ .g = call->dim[MATMUL_DIM_G],
-                      .m = call->dim[MATMUL_DIM_M],
-                      .n = call->dim[MATMUL_DIM_N],
-                      .k = call->dim[MATMUL_DIM_K],
-                      .kind = unit_of(call->tensor[MATMUL_A].dtype),
-                      .a = view_of(&call->tensor[MATMUL_A], false),
-                      .b = view_of(&call->tensor[MATMUL_B], true),
+    return (product){ .g = call->dim[PLACE(DIM_G)],
+                      .m = call->dim[PLACE(DIM_M)],
+                      .n = call->dim[PLACE(DIM_N)],
+                      .k = call->dim[PLACE(DIM_K)],
+                      .kind = unit_of(call->tensor[PLACE(A)].dtype),
+                      .a = view_of(&call->tensor[PLACE(A)], false),
+                      .b = view_of_b(call),
                       .to = target_of(call) };
 }
 
@@ -84,18 +109,18 @@ static inline int product_team(const trine_call *call, const product *p, int64_t
 /* Units of k, and integers: from there on sums may leave 32 bits if one operand has 128 added, or if none has. */
 static inline void product_edges(trine_kernel_edges *edges, unit_kind kind) {
     enum { LOWEST = 128, SHIFTED = 127 + 128 };
-    trine_kernel_edge(edges, MATMUL_DIM_K, unit_depth(kind));
+    trine_kernel_edge(edges, PLACE(DIM_K), unit_depth(kind));
     if (kind != UNIT_I8 && kind != UNIT_I16) return;
-    trine_kernel_edge(edges, MATMUL_DIM_K, INT32_MAX / (SHIFTED * LOWEST));
-    trine_kernel_edge(edges, MATMUL_DIM_K, INT32_MAX / (LOWEST * LOWEST));
+    trine_kernel_edge(edges, PLACE(DIM_K), INT32_MAX / (SHIFTED * LOWEST));
+    trine_kernel_edge(edges, PLACE(DIM_K), INT32_MAX / (LOWEST * LOWEST));
 }
 
 static inline const char *product_refuse(const trine_call *call) {
-    const trine_matmul_args *args = call->args;
-    if (call->tensor[MATMUL_A].dtype != TRINE_I8) return NULL;
+    const product_args *args = call->args;
+    if (call->tensor[PLACE(A)].dtype != TRINE_I8) return NULL;
     const bool integers = fabsf(args->alpha) <= 0x1p24f && args->alpha == rintf(args->alpha) &&
                           fabsf(args->beta) <= 0x1p24f && args->beta == rintf(args->beta);
-    if (call->present >> MATMUL_A_SCALE & 1 || call->present >> MATMUL_B_SCALE & 1) return "i8 products take no scales";
+    if (call->present >> PLACE(A_SCALE) & 1 || call->present >> PLACE(B_SCALE) & 1) return "i8 products take no scales";
     if (!integers) return "i8 products take integers up to 2^24 for alpha and beta";
     return args->activation > TRINE_ACTIVATION_RELU ? "i8 products take no activation but relu" : NULL;
 }

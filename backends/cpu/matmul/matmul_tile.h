@@ -30,12 +30,14 @@ INLINE int64_t panel_bytes(int64_t units, int lanes, unit_kind kind) {
     return (units + (tile_offset(kind) && lanes == tile_columns(kind) ? 1 : 0)) * lanes * unit_bytes(kind);
 }
 
-/* An operand: `lane` is m of a, n of b. Strides in bytes. */
+/* An operand: `lane` is m of a, n of b. Strides in bytes. With LINES b is blocks of 16 columns by 4 of k: `along` is
+ * from one to the next in k, `group` in n. */
 typedef struct view {
     const char *data;
     trine_dtype dtype;
     int64_t batch, lane, along;
     bool across; /* neighbours in memory are neighbours in lane, not in k */
+    int64_t group;
 } view;
 
 /* ---------------------------------------------------------------------------------------------------------- packing */
@@ -151,6 +153,17 @@ INLINE void panel_offset(char *panel, int64_t units, unit_kind kind) {
 
 /* ------------------------------------------------------------------------------------------------------ multiplying */
 
+/* A panel of b. */
+INLINE unit_grid panel_grid(const char *b, unit_kind kind) {
+    const int bytes = unit_bytes(kind), apart = tile_amx(kind) ? AMX_SIDE * 64 : VB;
+    return (unit_grid){
+        .data = b, .lane = bytes, .along = tile_columns(kind) * bytes, .vector = { 0, apart, 2 * apart }, .ahead = b
+    };
+}
+
+/* From a square of units of b to that of the next 16 lanes. */
+INLINE int64_t amx_right(const unit_grid *b) { return LINES ? b->vector[1] : AMX_SIDE * 64; }
+
 /* Before and after a thread's tiles. */
 #if defined(__AMX_TILE__)
 INLINE void tile_begin(unit_kind kind) {
@@ -175,8 +188,7 @@ INLINE void tile_end(unit_kind kind) {
     } while (0)
 
 /* Tile registers 0..3: the sums, 2 x 2; 4, 5: a; 6, 7: b. */
-INLINE void tile_multiply_amx(char *tile, const char *a, const char *b, int64_t units, bool accumulate,
-                              unit_kind kind) {
+INLINE void tile_multiply_amx(char *tile, const char *a, unit_grid b, int64_t units, bool accumulate, unit_kind kind) {
     enum { SQUARE = 1024, STEP = 2 * SQUARE, AHEAD = STEP, STRIDE = 2 * AMX_SIDE * 4, DOWN = AMX_SIDE * STRIDE };
     __asm__ volatile("" ::: "memory"); /* GCC does not know that _tile_loadd reads what was packed */
     if (accumulate) {
@@ -190,12 +202,12 @@ INLINE void tile_multiply_amx(char *tile, const char *a, const char *b, int64_t 
         _tile_zero(2);
         _tile_zero(3);
     }
-    for (int64_t u = 0; u < units; u += AMX_SIDE, a += STEP, b += STEP) {
+    for (int64_t u = 0; u < units; u += AMX_SIDE, a += STEP, b.data += AMX_SIDE * b.along) {
         _tile_loadd(4, a, 64);
-        _tile_loadd(6, b, 64);
+        _tile_loadd(6, b.data, 64);
         for (int i = 0; i < AMX_SIDE; i++) __builtin_prefetch(a + AHEAD + i * 64);
         amx_dot(0, 4, 6, kind);
-        _tile_loadd(7, b + SQUARE, 64);
+        _tile_loadd(7, b.data + amx_right(&b), 64);
         amx_dot(1, 4, 7, kind);
         for (int i = 0; i < AMX_SIDE; i++) __builtin_prefetch(a + AHEAD + SQUARE + i * 64);
         _tile_loadd(5, a + SQUARE, 64);
@@ -210,8 +222,7 @@ INLINE void tile_multiply_amx(char *tile, const char *a, const char *b, int64_t 
 #else
 INLINE void tile_begin(unit_kind kind) { (void)kind; }
 INLINE void tile_end(unit_kind kind) { (void)kind; }
-INLINE void tile_multiply_amx(char *tile, const char *a, const char *b, int64_t units, bool accumulate,
-                              unit_kind kind) {
+INLINE void tile_multiply_amx(char *tile, const char *a, unit_grid b, int64_t units, bool accumulate, unit_kind kind) {
     (void)tile, (void)a, (void)b, (void)units, (void)accumulate, (void)kind;
 }
 #endif
@@ -264,7 +275,12 @@ INLINE void tile_multiply_into(char *tile, tile_target to, unit_grid a, unit_gri
     for (int64_t u = 0; u < units; u++) {
         vi x[VECTORS];
 #pragma GCC unroll 4
-        for (int j = 0; j < VECTORS; j++) x[j] = unit_load(b.data + j * VB);
+        for (int j = 0; j < VECTORS; j++) x[j] = unit_load(b.data + grid_vector(&b, j));
+        if (LINES) {
+#pragma GCC unroll 4
+            for (int j = 0; j < VECTORS; j += 64 / VB) __builtin_prefetch(b.ahead + b.vector[j]);
+            b.ahead += b.ahead_step;
+        }
 #pragma GCC unroll 16
         for (int i = 0; i < ROWS; i++) {
             const vi y = unit_broadcast(from[i / GROUP] + i % GROUP * a.lane, kind);
@@ -291,7 +307,7 @@ INLINE void tile_multiply_into(char *tile, tile_target to, unit_grid a, unit_gri
 #pragma GCC unroll 4
         for (int j = 0; j < VECTORS; j++) {
             char *at = tile + (i * VECTORS + j) * VB;
-            if (tile_offset(kind)) s[i][j].i -= (vu)unit_load(b.data + j * VB);
+            if (tile_offset(kind)) s[i][j].i -= (vu)unit_load(b.data + grid_vector(&b, j));
             if (accumulate) s[i][j] = sum_add(s[i][j], unit_load(at), kind);
             unit_store(at, sum_vector(s[i][j], kind));
         }
@@ -305,14 +321,13 @@ INLINE void tile_multiply_grids(char *tile, unit_grid a, unit_grid b, int64_t un
 INLINE void tile_multiply_panels(char *tile, tile_target to, const char *a, const char *b, int64_t units,
                                  bool accumulate, unit_kind kind) {
     const int bytes = unit_bytes(kind);
-    tile_multiply_into(tile, to, (unit_grid){ a, bytes, ROWS * bytes }, (unit_grid){ b, bytes, VECTORS * VB }, units,
-                       accumulate, kind);
+    tile_multiply_into(tile, to, (unit_grid){ a, bytes, ROWS * bytes }, panel_grid(b, kind), units, accumulate, kind);
 }
 
 /* tile = [tile +] a b; a tile is dense, tile_rows x tile_columns sums. */
 INLINE void tile_multiply(char *tile, const char *a, const char *b, int64_t units, bool accumulate, unit_kind kind) {
     if (tile_amx(kind))
-        tile_multiply_amx(tile, a, b, units, accumulate, kind);
+        tile_multiply_amx(tile, a, panel_grid(b, kind), units, accumulate, kind);
     else
         tile_multiply_panels(tile, (tile_target){ 0 }, a, b, units, accumulate, kind);
 }

@@ -107,6 +107,61 @@ def integers(draw):
     yield case("i8 sums beyond 2^31", f"T=i8 m=2 n=2 k={k} b=transposed", {"a": a, "b": b}, {"d": wrapped(a @ b)})
 
 
+def packed(b, dtype, beyond=0):
+    """Matrices as matmul_pack's header says, by views of a padded array."""
+    g, k, n = b.shape
+    deep = {"f16": 2, "bf16": 2, "i8": 4, "e4m3": 4, "e5m2": 4}.get(dtype, 1)
+    blocks, groups = -(-k // 4), -(-n // 16)
+    whole = np.full((g, 4 * blocks, 16 * groups), float(beyond))
+    whole[:, :k, :n] = b
+    lines = whole.reshape(g, blocks, 4 // deep, deep, groups, 16)
+    return lines.transpose(0, 4, 1, 2, 5, 3).reshape(g, groups, blocks, 64)
+
+
+def matmul_pack(draw):
+    for name, dtype, g, k, n, words in (
+        ("f32", "f32", 1, 5, 18, ""),
+        ("f32 transposed, whole", "f32", 1, 8, 16, "b=transposed"),
+        ("f64, a batch", "f64", 2, 3, 4, ""),
+        ("bf16", "bf16", 1, 7, 19, ""),
+        ("bf16 transposed, a batch", "bf16", 2, 6, 17, "b=transposed"),
+        ("f16, whole", "f16", 1, 4, 32, ""),
+        ("e4m3 transposed", "e4m3", 1, 9, 20, "b=transposed"),
+        ("e5m2", "e5m2", 1, 2, 33, ""),
+    ):
+        b = draw.normal((g, k, n), dtype)
+        yield case(name, f"T={dtype} g={g} k={k} n={n} {words}".strip(), {"b": b}, {"packed": packed(b, dtype)})
+    b = draw.integers((1, 11, 21), -128, 128)
+    yield case("i8", "T=i8 g=1 k=11 n=21", {"b": b}, {"packed": packed(b, "i8")})
+
+
+def matmul_packed(draw):
+    for name, left, right, out, wide, g, ga, gb, m, n, k, activation, words in (
+        ("plain", "f32", "f32", "f32", "f32", 1, 1, 1, 5, 17, 11, "none", ""),
+        ("a transposed, whole blocks", "f32", "f32", "f32", "f32", 1, 1, 1, 3, 16, 8, "relu", "a=transposed +bias"),
+        ("a batch, all of the epilogue", "bf16", "bf16", "bf16", "f32", 2, 2, 2, 3, 20, 7, "gelu_tanh", "+c +bias"),
+        ("one b for the batch", "f16", "f16", "f32", "f32", 3, 3, 1, 2, 18, 9, "silu", "+c"),
+        ("f64", "f64", "f64", "f64", "f64", 1, 1, 1, 3, 19, 13, "gelu_erf", "+c"),
+        ("e4m3 by e5m2, scales", "e4m3", "e5m2", "f16", "f32", 1, 1, 1, 4, 6, 10, "relu", "+bias +a_scale +b_scale"),
+        ("e5m2 by e4m3", "e5m2", "e4m3", "f32", "f32", 1, 1, 1, 2, 33, 6, "none", "+b_scale"),
+    ):
+        a, b = draw.normal((ga, m, k), left), draw.normal((gb, k, n), right)
+        given = {"c": draw.normal((g, m, n), out), "bias": draw.normal(n, wide), "a_scale": draw.uniform(m, 0.1, 2),
+                 "b_scale": draw.uniform(n, 0.1, 2)}
+        given = {key: value for key, value in given.items() if f"+{key}" in words}
+        d = product(a, b, (g, m, n), alpha=-2, beta=3, a_scale=given.get("a_scale", np.ones(m)),
+                    b_scale=given.get("b_scale", np.ones(n)), c=given.get("c", 0), bias=given.get("bias", 0),
+                    activation=activation)
+        text = f"T={left} U={right} O={out} B={wide} g={g} ga={ga} gb={gb} m={m} n={n} k={k} alpha=-2 beta=3 "
+        ins = {"a": a, "packed": packed(b, right, beyond=7)} | given
+        yield case(name, (text + f"activation={activation} {words}").strip(), ins, {"d": d})
+    a, b = draw.integers((3, 21), -128, 128), draw.integers((1, 21, 18), -128, 128)
+    c, bias = draw.integers((3, 18), -(2**31), 2**31), draw.integers(18, -1000, 1000)
+    d = np.maximum(wrapped(3 * (a @ b[0]) - 2 * c + bias), 0)
+    yield case("i8 modulo 2^32", "T=i8 m=3 n=18 k=21 alpha=3 beta=-2 activation=relu +c +bias",
+               {"a": a, "packed": packed(b, "i8", beyond=-5)[0], "c": c, "bias": bias}, {"d": d})
+
+
 def grouped_matmul(draw):
     for name, dtype, out, wide, r, e, p, n, k, offsets, divide, activation, words in (
         ("plain", "f32", "f32", "f32", 7, 3, 7, 5, 6, [0, 2, 5, 7], 1, "none", ""),
