@@ -427,6 +427,10 @@ int64_t simt_group_room(const trine_call *call) {
     return g != NULL ? g->room : room_of(call->device, (int)call->dim[call->plan->ranks], 0);
 }
 
+int64_t simt_group_blocks(const trine_call *call) {
+    return SIMT_EXCHANGES * (int64_t)((const simt_queue *)call->queue)->units;
+}
+
 int simt_group_rank(const trine_call *call) { return ((const group *)call->comm)->rank; }
 
 trine_status simt_exchange_more(const trine_call *call, const simt_function *function, void *params, size_t size,
@@ -436,8 +440,7 @@ trine_status simt_exchange_more(const trine_call *call, const simt_function *fun
     const trine_status status = told(g, call->plan->op);
     if (status != TRINE_OK) return status;
     /* as many blocks as have room, on the device at once with those of the other ranks there */
-    const int64_t held = SIMT_EXCHANGES * (int64_t)((const simt_queue *)call->queue)->units / g->beside,
-                  fit = g->room / EXCHANGE_THREADS;
+    const int64_t held = simt_group_blocks(call) / g->beside, fit = g->room / EXCHANGE_THREADS;
     int64_t blocks = simt_blocks(packets, (int64_t)parts * EXCHANGE_THREADS);
     if (blocks > held) blocks = held;
     if (blocks > fit) blocks = fit;

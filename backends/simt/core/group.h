@@ -14,10 +14,14 @@ void simt_fill_groups(trine_backend *backend_out);
 trine_status simt_exchange(const trine_call *call, const simt_function *function, exchange_params *params,
                            int64_t packets, int parts);
 
-int simt_group_rank(const trine_call *call);
 /* The same of parameters that begin with an exchange's. */
 trine_status simt_exchange_more(const trine_call *call, const simt_function *function, void *params, size_t size,
                                 int64_t packets, int parts);
+
+int simt_group_rank(const trine_call *call);
+
+/* Blocks of a launch at most, those of other ranks on the device included. */
+int64_t simt_group_blocks(const trine_call *call);
 
 /* Packets that all ranks of a group of the queue's device send in a round, at most; of any call. */
 int64_t simt_group_room(const trine_call *call);

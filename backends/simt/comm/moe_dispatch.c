@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* moe_dispatch on CUDA devices: the host side. */
+/* moe_dispatch on devices: the host side. */
 #include "backends/simt/comm/moe_dispatch.h"
 #include "moves.h"
 #include "spec/places/moe_dispatch.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_reduce_rms_norm on CUDA devices: the host side. */
+/* all_reduce_rms_norm on devices: the host side. */
 #include <trine/norm.h>
 
 #include "backends/simt/comm/all_reduce_rms_norm.h"
@@ -8,7 +8,7 @@
 
 /* Blocks of a launch at most, of which each has a row in the workspace. */
 static int64_t blocks_of(const trine_call *call) {
-    const int64_t r = call->dim[ALL_REDUCE_RMS_NORM_DIM_R], most = 2 * (int64_t)simt_units(call);
+    const int64_t r = call->dim[ALL_REDUCE_RMS_NORM_DIM_R], most = simt_group_blocks(call);
     return r < most ? r : most;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_reduce_quantized on CUDA devices, in one step: all ranks get all codes. quantize makes them, of x and of the sum;
+/* all_reduce_quantized on devices, in one step: all ranks get all codes. quantize makes them, of x and of the sum;
  * as many elements at a time as keep the workspace small. */
 #include <trine/ops.h>
 
@@ -148,6 +148,5 @@ static void edges(const trine_call *call, trine_kernel_edges *edges) {
 }
 
 SIMT_KERNELS(all_reduce_quantized) = {
-    { .name = SIMT_NAME, .refuse = refuse, .workspace = workspace, .launch = launch, .edges = edges, .same = true },
-    { 0 }
+    { .name = SIMT_NAME, .refuse = refuse, .workspace = workspace, .launch = launch, .edges = edges }, { 0 }
 };

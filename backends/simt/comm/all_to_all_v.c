@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_to_all_v on CUDA devices: the host side. */
+/* all_to_all_v on devices: the host side. */
 #include "backends/simt/comm/all_to_all_v.h"
 #include "exchanges.h"
 #include "spec/places/all_to_all_v.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Launches of ops whose rows go to other ranks by lists that the device makes (simt/comm/rows.h). */
-#ifndef TRINE_CUDA_MOVES_H
-#define TRINE_CUDA_MOVES_H
+#ifndef TRINE_SIMT_MOVES_H
+#define TRINE_SIMT_MOVES_H
 
 #include "backends/simt/comm/rows.h"
 #include "backends/simt/core/group.h"

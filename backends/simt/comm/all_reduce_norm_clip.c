@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_reduce_norm_clip on CUDA devices: each rank's sums of squares, which all ranks get, are global_norm_clip's
+/* all_reduce_norm_clip on devices: each rank's sums of squares, which all ranks get, are global_norm_clip's
  * others. */
 #include <trine/ops.h>
 
@@ -54,13 +54,25 @@ static trine_global_norm_clip_args second_args(const job *b) {
                                           .own_included = 1 };
 }
 
-static size_t workspace(const trine_call *call) {
+/* What the calls within need, and whether there are kernels for them. */
+static trine_status plan(const trine_call *call, size_t *bytes_out) {
     const job b = job_of(call);
     const trine_global_norm_clip_args first = first_args(&b), second = second_args(&b);
     size_t one = 0, two = 0;
-    call->host->nested_workspace(call, TRINE_OP_GLOBAL_NORM_CLIP, &first, &one);
-    call->host->nested_workspace(call, TRINE_OP_GLOBAL_NORM_CLIP, &second, &two);
-    return b.bytes + (one > two ? one : two);
+    trine_status status = call->host->nested_workspace(call, TRINE_OP_GLOBAL_NORM_CLIP, &first, &one);
+    if (status == TRINE_OK) status = call->host->nested_workspace(call, TRINE_OP_GLOBAL_NORM_CLIP, &second, &two);
+    *bytes_out = b.bytes + (one > two ? one : two);
+    return status;
+}
+
+static const char *refuse(const trine_call *call) {
+    size_t bytes;
+    return plan(call, &bytes) == TRINE_OK ? NULL : "global_norm_clip has no kernel for it";
+}
+
+static size_t workspace(const trine_call *call) {
+    size_t bytes;
+    return plan(call, &bytes) == TRINE_OK ? bytes : 0;
 }
 
 static trine_status launch(const trine_call *call) {
@@ -82,5 +94,6 @@ static void edges(const trine_call *call, trine_kernel_edges *edges) {
     exchange_edges(call, edges, ALL_REDUCE_NORM_CLIP_DIM_G, 1, 1);
 }
 
-SIMT_KERNELS(all_reduce_norm_clip) = { { .name = SIMT_NAME, .workspace = workspace, .launch = launch, .edges = edges },
-                                       { 0 } };
+SIMT_KERNELS(all_reduce_norm_clip) = {
+    { .name = SIMT_NAME, .refuse = refuse, .workspace = workspace, .launch = launch, .edges = edges }, { 0 }
+};

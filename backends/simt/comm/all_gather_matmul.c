@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_gather_matmul on CUDA devices: the host side. */
+/* all_gather_matmul on devices: the host side. */
 #include "backends/simt/comm/products.h"
 #include "spec/places/all_gather_matmul.h"
 

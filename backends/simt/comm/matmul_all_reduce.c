@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matmul_all_reduce on CUDA devices: the host side. */
+/* matmul_all_reduce on devices: the host side. */
 #include "backends/simt/comm/products.h"
 #include "spec/places/matmul_all_reduce.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* moe_collect on CUDA devices: the host side. */
+/* moe_collect on devices: the host side. */
 #include "backends/simt/comm/moe_collect.h"
 #include "moves.h"
 #include "spec/places/moe_collect.h"

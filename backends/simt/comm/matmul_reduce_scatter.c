@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matmul_reduce_scatter on CUDA devices: the host side. */
+/* matmul_reduce_scatter on devices: the host side. */
 #include "backends/simt/comm/products.h"
 #include "spec/places/matmul_reduce_scatter.h"
 

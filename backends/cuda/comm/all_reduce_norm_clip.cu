@@ -1,2 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-#include "backends/simt/comm/all_reduce_norm_clip.inl.h"
