@@ -4,8 +4,8 @@
 
 #include <trine/matmul.h>
 
-#include "element.h"
 #include "packed.h"
+#include "table.h"
 
 #define ARGS trine_matmul_packed_args
 
@@ -35,18 +35,8 @@ const trine_spec trine_spec_matmul_packed = {
                  TENSOR(packed, IN, "U", "[gb] " PACKED_SHAPE), TENSOR(c, IN | OPTIONAL | BROADCAST, "O", "[g] m n"),
                  TENSOR(bias, IN | OPTIONAL, "B", "n"), TENSOR(a_scale, IN | OPTIONAL | BROADCAST, "f32", "[g] m"),
                  TENSOR(b_scale, IN | OPTIONAL | BROADCAST, "f32", "[g] n") },
-    .params = { PARAM(alpha, F32, .values = "1 0.5 -2 0", .fallback = 1,
-                      .doc = "factor of the product; for i8 an integer up to 2^24"),
-                PARAM(beta, F32, .values = "1 0 -0.5 3", .fallback = 1,
-                      .doc = "factor of c; for i8 an integer up to 2^24"),
-                PARAM(activation, ENUM, .values = "none relu gelu_tanh gelu_erf silu",
-                      .doc = "applied last; for i8 none or relu"),
-                PARAM(precision, ENUM, .values = "full tf32",
-                      .doc = "tf32: f32 operands may be cut to 10 bits of fraction") },
-    .types = { "T=f32 U=f32 O=f32 B=f32", "T=f16 U=f16 O=f16|f32 B=f32", "T=f16 U=f16 O=f16 B=f16",
-               "T=bf16 U=bf16 O=bf16|f32 B=f32", "T=bf16 U=bf16 O=bf16 B=bf16", "T=i8 U=i8 O=i32 B=i32",
-               "T=f64 U=f64 O=f64 B=f64", "T=e4m3 U=e4m3|e5m2 O=bf16|f16|f32 B=f32",
-               "T=e5m2 U=e4m3 O=bf16|f16|f32 B=f32" },
+    .params = { MATMUL_PARAMS },
+    .types = { MATMUL_TYPES },
     .require = { "(ga - g) * (ga - 1) == 0", "(gb - g) * (gb - 1) == 0", "c -> beta" },
     .alias = { "d=c" },
     .flops = "2*g*m*n*k",
