@@ -323,9 +323,11 @@ def row(f):
                bool(p.fallback) if p.kind == "BOOL" else p.fallback if p.kind == "F32" else int(p.fallback)}
               for p in f.params if p.kind != "COMM"]
     like = {s: [op.symbols[i] for i in from_ if i >= 0] for s, from_ in zip(op.symbols, f.like()) if from_[0] >= 0}
-    # A count of blocks, of which each has as many as follows from both; and what ids or slots are places in.
+    # A count of blocks, of which each has as many as follows from both; what ids or slots are places in; and the ranks
+    # of a group, the first size of each of its tensors.
     tied = {of for text in op.require for of in re.findall(r"^\w+ <= max\((\w+), 1\)$", text)}
     tied |= {word for t in op.tensors for word in re.findall(r"^(?:ids|places|slots) (\w+)", t.fill or "")}
+    tied |= {op.symbols[0] for p in f.params if p.kind == "COMM"}
     roles = {r.name: (r.kind, r.tensor, r.given, r.otherwise) for r in op.roles.values()}
     leading = op.symbols[f.leading()] if f.leading() >= 0 else None
     return {"name": op.name, "tensors": tensors, "params": params, "positional": [t.name for t in f.positional],

@@ -88,7 +88,7 @@ class Op:
     def __init__(self, row):
         self.name, self.positional, self.leading = row["name"], row["positional"], row["leading"]
         self.like, self.variables, self.types = row["like"], row["variables"], row["types"]
-        self.tied = row["tied"]  # symbols that are cut into a number of blocks
+        self.tied = row["tied"]  # symbols whose places depend on one another
         self.products = row["products"]  # is its work mostly products, as of matrices?
         self.tensors = [Tensor(t) for t in row["tensors"]]
         self.params = {p["name"]: p for p in row["params"]}
