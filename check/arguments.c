@@ -255,10 +255,8 @@ static bool spoil_ids(bad *b, int tensor, int *n) {
     enum { NARROW = 6 };
     const operand *o = &b->p->operand[tensor];
     const trine_spec_tensor *spec = b->p->plan->tensor[tensor].spec;
-    char symbol[64] = "";
     if (!fill_is(spec, "ids") || !problem_has(b->p, tensor) || o->count == 0) return false;
-    sscanf(spec->fill, "ids %63s", symbol);
-    const double limit = (double)b->p->call.dim[trine_plan_find_symbol(b->p->plan, symbol)];
+    const double limit = (double)trine_plan_fill_size(b->p->plan, spec->fill, b->p->call.dim);
     const double narrow[] = { -1, limit, 2147483647 }, wide[] = { 0x1p32 + limit - 1, -0x1p32 };
     const int count = NARROW + 4 * b->p->plan->combos, i = *n;
     if ((*n -= count) >= 0) return false;

@@ -8,7 +8,7 @@
 #include "fill_numbers.h"
 #include "spec/number.h"
 
-/* The extra value of "ids SYMBOL PARAM DEFAULT": parameter PARAM, or DEFAULT where PARAM_set is a parameter and 0. */
+/* The extra value of "ids SIZE PARAM DEFAULT": parameter PARAM, or DEFAULT where PARAM_set is a parameter and 0. */
 static bool extra_id(const problem *p, const char *text, double *extra_out) {
     char name[64], flag[80];
     int length = 0;
@@ -26,11 +26,8 @@ static bool extra_id(const problem *p, const char *text, double *extra_out) {
 static bool fill_ids(problem *p, int tensor) {
     operand *o = &p->operand[tensor];
     const char *text = p->plan->tensor[tensor].spec->fill;
-    char symbol[64] = "";
     double extra = 0;
-    sscanf(text, "ids %63s", symbol);
-    const int index = trine_plan_find_symbol(p->plan, symbol);
-    const int64_t limit = index >= 0 ? p->call.dim[index] : 0;
+    const int64_t limit = trine_plan_fill_size(p->plan, text, p->call.dim);
     const bool has_extra = extra_id(p, text, &extra), same = random_chance(&p->random, 6);
     if (limit <= 0) return o->count == 0;
     random_state own = { p->random.state };
@@ -42,6 +39,9 @@ static bool fill_ids(problem *p, int tensor) {
     /* The last one of many is seldom drawn. */
     if (p->kind == PROBLEM_DRAWN && o->count > 0 && random_chance(&own, 2))
         o->value[random_below(&own, o->count)] = (double)(limit - 1);
+    if (strstr(text, " alike") == NULL) return true;
+    const int64_t part = o->count / o->full.shape[0];
+    for (int64_t k = part; k < o->count; k++) o->value[k] = o->value[k - part];
     return true;
 }
 

@@ -35,19 +35,19 @@ typedef struct trine_spec_tensor {
     /* dimensions by spaces: a symbol, a number, or an expression of bound symbols ("nseq+1", "k-1"); in brackets: may
      * be missing in front, and is then 1. A symbol binds at its first use and must agree afterwards */
     const char *shape;
-    /* what tests put in: NULL anything; "ids SYMBOL": integers in [0, SYMBOL); "ids SYMBOL PARAM NUMBER": or the
-     * value of PARAM, or NUMBER where PARAM_set is 0; "places SYMBOL": integers in [-1, SYMBOL] and a few beyond, of
-     * which those outside [0, SYMBOL) are no mistake; "slots SIZE": integers in [0, SIZE), an expression, often no two
-     * the same, and a few that are not, which the op passes over; "ascending SIZE": those in order, but for a few;
-     * "sparse": anything, each element 0 with an even chance; "offsets SYMBOL": ascending from 0 to SYMBOL, or to less;
-     * "lists SYMBOL": rows that ascend within [0, SYMBOL]; "blocks SIZE PARAM": integers in [0, SIZE/PARAM rounded up),
-     * an expression and a parameter, and a few that are not, which the op passes over; "lengths SIZE TENSOR": up to
-     * SIZE, an expression, or if that tensor of offsets is given up to their differences; "paged TABLE LENGTHS":
-     * anything, and in half of the cases NaN where none of the sequences is, whose pages TABLE names and LENGTHS ends;
-     * "positive"; "unit": in [-1, 1]; both with " often": that in half of the cases; "flag": anything, 0 in half of the
-     * cases; "strided TENSOR": anything, of which TENSOR has strided blocks; "derived": by .prepare, from the other
-     * inputs; "saved", "positive saved": that in half of the cases; "decay saved", "rate saved", "key saved": in
-     * benchmarks -1 .. 0, 0 .. 1, rows of size 1 */
+    /* what tests put in: NULL anything; "ids SIZE": integers in [0, SIZE), an expression; "ids SIZE PARAM NUMBER": or
+     * the value of PARAM, or NUMBER where PARAM_set is 0; both with " alike": the same for all ranks; "places SYMBOL":
+     * integers in [-1, SYMBOL] and a few beyond, of which those outside [0, SYMBOL) are no mistake; "slots SIZE":
+     * integers in [0, SIZE), often no two the same, and a few that are not, which the op passes over; "ascending SIZE":
+     * those in order, but for a few; "sparse": anything, each element 0 with an even chance; "offsets SYMBOL":
+     * ascending from 0 to SYMBOL, or to less; "lists SYMBOL": rows that ascend within [0, SYMBOL]; "blocks SIZE PARAM":
+     * integers in [0, SIZE/PARAM rounded up), an expression and a parameter, and a few that are not, which the op
+     * passes over; "lengths SIZE TENSOR": up to SIZE, an expression, or if that tensor of offsets is given up to their
+     * differences; "paged TABLE LENGTHS": anything, and in half of the cases NaN where none of the sequences is, whose
+     * pages TABLE names and LENGTHS ends; "positive"; "unit": in [-1, 1]; both with " often": that in half of the
+     * cases; "flag": anything, 0 in half of the cases; "strided TENSOR": anything, of which TENSOR has strided blocks;
+     * "derived": by .prepare, from the other inputs; "saved", "positive saved": that in half of the cases; "decay
+     * saved", "rate saved", "key saved": in benchmarks -1 .. 0, 0 .. 1, rows of size 1 */
     const char *fill;
     /* OUT: the bound's coefficient in unit roundoffs of the accumulator, an expression of the symbols */
     const char *terms;

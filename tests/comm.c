@@ -866,6 +866,27 @@ static void test_steps(void) {
     free(x), free(residual), free(y[0]), free(y[1]);
 }
 
+/* Labels of a row that are out of range, or not the same on all ranks, fail on all, and the next call does not. */
+static void labels_differ(int r, int ranks) {
+    const settings s = { .timeout = 10 };
+    rank k = enter(r, ranks, &s);
+    float x[6] = { 1, 2, 3, 4, 5, 6 }, y[2];
+    int64_t labels[2] = { 5, r == 1 ? 3 : 2 };
+    const trine_tensor logits = trine_tensor_2d(x, TRINE_F32, 2, 3), loss = trine_tensor_1d(y, TRINE_F32, 2),
+                       given = trine_tensor_1d(labels, TRINE_I64, 2);
+    const trine_vocab_parallel_cross_entropy_args args = { TRINE_ARGS(vocab_parallel_cross_entropy), k.comm, &logits,
+                                                           &given, &loss };
+    here->result[r].wrong += trine_vocab_parallel_cross_entropy(k.queue, &args) != TRINE_ERR_ARGUMENT ||
+                             !strstr(trine_error_message(), "labels[1] is 2 of rank 0, but 3 of rank 1");
+    labels[1] = r == 2 ? 9 : 2;
+    here->result[r].wrong += trine_vocab_parallel_cross_entropy(k.queue, &args) != TRINE_ERR_ARGUMENT ||
+                             !strstr(trine_error_message(), "labels[1] = 9 of rank 2 is neither in [0, ranks v = 9)");
+    labels[1] = 2;
+    here->result[r].wrong += trine_vocab_parallel_cross_entropy(k.queue, &args) != TRINE_OK;
+    note(&k, 0, sum_ones(&k, 4));
+    leave(&k);
+}
+
 static void stale(int r, int ranks) {
     const settings s = { .timeout = 10 };
     rank k = enter(r, ranks, &s);
@@ -1058,6 +1079,8 @@ int main(int count, char **argument) {
     }
     in_threads(2, stale);
     tap(all_told(2, 0, TRINE_OK, NULL) && wrong_of(2) == 0, "a child has no part in its parent's group");
+    in_threads(3, labels_differ);
+    tap(all_told(3, 0, TRINE_OK, NULL) && wrong_of(3) == 0, "labels that differ, or are out of range, fail on all");
     test_calls();
     test_losses();
     test_whole();

@@ -190,10 +190,9 @@ def c_text(call, sizes):
 def c_fill(call, tensor, kind_in_c):
     """The value of element i, as C writes it."""
     kind, *words = (tensor.fill or "").split() or [""]
-    if kind in ("ids", "places"):
-        return f"i % {call.sizes[words[0]]}"
-    if kind in ("slots", "ascending"):
-        return f"i % {calculate(words[0], call.sizes)}"
+    if kind in ("ids", "places", "slots", "ascending"):
+        part = f"i % {math.prod(call.shape_of(tensor)[1:])}" if "alike" in words else "i"
+        return f"{part} % {calculate(words[0], call.sizes)}"
     if kind == "offsets":
         return f"i * {call.sizes[words[0]]} / {max(call.shape_of(tensor)[0] - 1, 1)}"
     if kind == "lists":
@@ -268,9 +267,9 @@ def drawn(name, dtype, shape, fill, sizes):
     kind, *words = (fill or "").split() or [""]
     size = shape[0] if len(shape) == 1 else f"({', '.join(map(str, shape))})"
     numpy = f"np.{NUMPY[dtype]}" if dtype in NUMPY else f"ml_dtypes.{ML_DTYPES[dtype]}"
-    if kind in ("ids", "places"):
-        return f"{name} = rng.integers(0, {sizes[words[0]]}, {size}, {numpy})"
-    if kind == "slots":
+    if "alike" in words:
+        return f"{name} = np.tile(rng.integers(0, {calculate(words[0], sizes)}, {shape[1:]}, {numpy}), ({shape[0]}, 1))"
+    if kind in ("ids", "places", "slots"):
         return f"{name} = rng.integers(0, {calculate(words[0], sizes)}, {size}, {numpy})"
     if kind == "ascending":
         return f"{name} = np.sort(rng.integers(0, {calculate(words[0], sizes)}, {size}, {numpy}))"

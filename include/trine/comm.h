@@ -553,6 +553,68 @@ typedef struct trine_all_reduce_norm_clip_args {
  * Since 0.1. */
 TRINE_API trine_status trine_all_reduce_norm_clip(trine_queue *queue, const trine_all_reduce_norm_clip_args *args);
 
+typedef struct trine_vocab_parallel_cross_entropy_args {
+    size_t struct_size;          /* sizeof(trine_vocab_parallel_cross_entropy_args) */
+    trine_comm *comm;            /* this rank's part of the group; NULL: the call is of all ranks */
+    const trine_tensor *logits;  /* in r v: this rank's part of the classes */
+    const trine_tensor *labels;  /* in r: i32 or i64; the same on all ranks */
+    const trine_tensor *loss;    /* out r: f32 */
+    const trine_tensor *lse;     /* out, optional r: f32 */
+    const trine_tensor *dloss;   /* in, optional r: f32; of the gradient; absent: 1 */
+    const trine_tensor *dlogits; /* out, optional r v: this rank's part of the gradient; may be logits */
+    float label_smoothing;       /* 0 <= label_smoothing < 1 */
+    float z_loss;                /* weight of lse^2, >= 0 */
+    float logit_scale;           /* 0: 1 */
+    int32_t ignore_index_set;    /* 1: ignore_index is read; 0: it is -100 */
+    int64_t ignore_index;        /* rows with this label have loss 0 and gradient 0 */
+} trine_vocab_parallel_cross_entropy_args;
+
+/* Cross-entropy of logits whose classes are divided among the ranks, as a language model's last product leaves them
+ * whose matrix is cut by columns. Rank q of `ranks` has the classes q v to q v + v - 1.
+ *
+ * With z = logit_scale logits of all ranks, y = labels[i] and e = label_smoothing:
+ *
+ *     lse[i]         = log sum_c exp(z[i,c]),  over the ranks v classes c of all ranks
+ *     loss[i]        = (1-e) (lse[i] - z[i,y]) + (e/(ranks v)) sum_c (lse[i] - z[i,c]) + z_loss lse[i]^2
+ *     dlogits_q[i,k] = dloss[i] logit_scale (exp(z[i,c] - lse[i]) (1 + 2 z_loss lse[i]) - (1-e) [c = y] - e/(ranks v)),
+ *                      c = q v + k
+ *
+ * It is trine_cross_entropy() of the rows that the ranks' logits make side by side, without ever having them in one
+ * place: of each row a rank tells the others 48 bytes at most. Each rank has the same loss and lse, and its own part of
+ * the gradient. dloss is a rank's own, and need not be the others'.
+ *
+ * All ranks must give the same labels. Where they do not, or a label is out of range, the call fails on the CPU, on all
+ * ranks, when it finds out: outputs may have been written in part; on other devices the row's loss and gradient are
+ * NaN. What -Inf, Inf and NaN among the logits give, the ignored label, and finite logits of any size are as of
+ * trine_cross_entropy().
+ *
+ * Source: Shoeybi et al. 2019 (Megatron-LM), section 3; Szegedy et al. 2016, section 7 (smoothing).
+ *
+ * Shapes: of each rank logits and dlogits are r v, the last dimension contiguous, rows with any stride. labels, loss,
+ * lse and dloss are r, contiguous. v, the same on all ranks, may be anything: classes that no token has are logits of
+ * -Inf, which smoothing would count.
+ * Types: logits are f32, bf16 or f16, read exactly and accumulated in f32; dlogits has their type, and of f32 it may
+ * also be bf16 or f16. labels are i32 or i64; loss, lse and dloss f32. Outputs are rounded once.
+ * Parameters: labels are in [0, ranks v) or the ignored one, which is -100, or ignore_index if ignore_index_set.
+ * logit_scale is at most 2^126 in size; 0 means 1, -0.0 zero. dloss is not read where dlogits is absent, nor for
+ * ignored rows.
+ * Aliasing: dlogits may be logits, the very same view. No output may overlap another tensor otherwise.
+ *
+ * Error bound: that of trine_cross_entropy() for ranks v classes, and 10*2^-24 of the sum of exponentials for the move
+ * to the origin of all ranks; spec/comm/vocab_parallel_cross_entropy.c.
+ * Deterministic: the same bits for any number of threads, and on all ranks.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; comm is closed or of another device; rank, sizes, strides or
+ * element types that the above does not admit; on the CPU labels out of range, or that differ between ranks, named with
+ * their row; label_smoothing outside [0, 1), z_loss below 0, logit_scale beyond 2^126, a parameter not finite; an
+ * output overlaps another tensor otherwise than said), TRINE_ERR_COMM (what another rank did, or did not do:
+ * trine_comm_open()), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue),
+ * TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_vocab_parallel_cross_entropy(trine_queue *queue,
+                                                          const trine_vocab_parallel_cross_entropy_args *args);
+
 #ifdef __cplusplus
 }
 #endif

@@ -238,6 +238,31 @@ static void coefficients_differ(trine_ref *ref) {
     if (V("coefficient") != NULL) V("coefficient")[D("ranks") - 1] *= 1 - 0x1p-20;
 }
 
+/* What the last rank has counts for nothing: it is of probability 0. */
+static void last_classes_lost(trine_ref *ref, void *args) {
+    const trine_vocab_parallel_cross_entropy_args *a = args;
+    const int64_t ranks = D("ranks"), own = D("r") * D("v");
+    for (int64_t k = 0; ranks > 1 && k < own; k++)
+        V("logits")[(ranks - 1) * own + k] = a->logit_scale < 0 ? INFINITY : -INFINITY;
+}
+
+/* Labels are counted from the first class of the last rank. */
+static void labels_of_last(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t ranks = D("ranks"), r = D("r"), v = D("v");
+    for (int64_t i = 0; i < ranks * r; i++) {
+        double *label = &V("labels")[i];
+        if (*label >= 0 && *label < (double)(ranks * v)) *label = fmod(*label + (double)v, (double)(ranks * v));
+    }
+}
+
+/* The last rank multiplies by the first one's dloss. */
+static void first_dloss(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t ranks = D("ranks"), r = D("r");
+    if (V("dloss") != NULL) memcpy(V("dloss") + (ranks - 1) * r, V("dloss"), (size_t)r * sizeof(double));
+}
+
 const mutant mutants_comm[] = {
     { "all_reduce", "ignores_kind", "the largest is a sum", .param = "kind", .value = TRINE_RANKS_SUM },
     { "all_reduce", "last_rank_lost", "what the last rank has counts for nothing", .before = last_rank_lost },
@@ -307,5 +332,12 @@ const mutant mutants_comm[] = {
     { "all_reduce_norm_clip", "ignores_max_norm", "nothing is clipped", .param = "max_norm" },
     { "all_reduce_norm_clip", "coefficients_differ", "the last rank has another coefficient",
       .after = coefficients_differ },
+    { "vocab_parallel_cross_entropy", "last_classes_lost", "the last rank's classes have probability 0",
+      .before = last_classes_lost },
+    { "vocab_parallel_cross_entropy", "labels_of_last", "labels are of the next rank", .before = labels_of_last },
+    { "vocab_parallel_cross_entropy", "first_dloss", "the last rank multiplies by the first one's dloss",
+      .before = first_dloss },
+    { "vocab_parallel_cross_entropy", "ignores_label_smoothing", "targets are not smooth", .param = "label_smoothing" },
+    { "vocab_parallel_cross_entropy", "ignores_z_loss", "lse^2 counts for nothing", .param = "z_loss" },
     { 0 },
 };

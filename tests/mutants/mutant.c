@@ -56,9 +56,7 @@ static bool make_ref(const mutant *m, const trine_call *call, trine_ref *ref) {
 static bool narrow_good(const trine_call *call, const trine_ref *ref, const char *ids) {
     const int index = trine_plan_find_tensor(call->plan, ids);
     const trine_tensor *t = &call->tensor[index];
-    char symbol[64] = "";
-    sscanf(call->plan->tensor[index].spec->fill, "ids %63s", symbol);
-    const int64_t limit = trine_ref_dim(ref, symbol);
+    const int64_t limit = trine_plan_fill_size(call->plan, call->plan->tensor[index].spec->fill, call->dim);
     if (t->dtype != TRINE_I64) return false;
     for (int64_t k = 0; k < trine_tensor_count(t); k++) {
         const int32_t low = (int32_t)(uint32_t)(int64_t)ref->value[index][k];

@@ -83,7 +83,7 @@ typedef struct gradient_rows {
     const trine_tensor *logits, *labels, *dloss, *dlogits; /* dloss: NULL for 1 */
     const float *weights;                                  /* of the classes; NULL: all are 1 */
     double weight_sum;
-    int64_t v, ignore;
+    int64_t v, ignore, first_class; /* that of the first logit, where the row is a part of all v classes */
     double smoothing, z_loss;
     float scale;
 } gradient_rows;
@@ -176,8 +176,9 @@ static inline void gradient_chunk(const gradient_rows *rows, int64_t row, row_po
         .target = (float)spread,
         .weights = rows->weights && rows->smoothing > 0 ? rows->weights + first : NULL,
     };
-    const bool here = label >= first && label < first + n;
-    const float at_label = here ? sload(x, type, label - first) : 0; /* before it is overwritten in place */
+    const int64_t place = label - rows->first_class - first;
+    const bool here = place >= 0 && place < n;
+    const float at_label = here ? sload(x, type, place) : 0; /* before it is overwritten in place */
     if (to == type)
         FOR_TYPE(type, gradient_same, y, x, n, &g);
     else if (to == TRINE_BF16)
@@ -186,7 +187,7 @@ static inline void gradient_chunk(const gradient_rows *rows, int64_t row, row_po
         gradient_store(y, x, n, &g, TRINE_F16, TRINE_F32);
     if (here) {
         const float target = (float)((1 - rows->smoothing + spread) * weight_at(rows->weights, label));
-        sstore(y, to, label - first, gradient_of(&g, vset(at_label), vset(target))[0]);
+        sstore(y, to, place, gradient_of(&g, vset(at_label), vset(target))[0]);
     }
 }
 

@@ -151,13 +151,17 @@ typedef struct row_sums {
 
 static inline row_sums no_sums(void) { return (row_sums){ .origin = -0x1.fffffep126 }; }
 
-static inline void sums_add(row_sums *s, const part *p, double unit) {
+static inline void sums_join(row_sums *s, const row_sums *p, double unit) {
     const double origin = fmax(p->origin, s->origin), down = s->origin - origin, its_down = p->origin - origin;
     s->sum =
         (down == 0 ? s->sum : s->sum * exp(down * unit)) + (its_down == 0 ? p->sum : p->sum * exp(its_down * unit));
     s->total += s->mass * down + p->total + p->mass * its_down;
     s->mass += p->mass;
     s->origin = origin;
+}
+
+static inline void sums_add(row_sums *s, const part *p, double unit) {
+    sums_join(s, &(row_sums){ p->origin, p->sum, p->total, p->mass }, unit);
 }
 
 /* log sum exp z, less the z at the origin, and with it. */

@@ -11,14 +11,11 @@
 #include "spec/places/cross_entropy.h"
 #include "spec/places/cross_entropy_backward.h"
 
-/* What both tables have alike. */
-TRINE_ALIKE(CROSS_ENTROPY_DIM_R, CROSS_ENTROPY_BACKWARD_DIM_R);
-TRINE_ALIKE(CROSS_ENTROPY_DIM_V, CROSS_ENTROPY_BACKWARD_DIM_V);
-
-/* The sizes, and the parameters that the arguments of the op and of its gradient have. */
-#define CROSS_ENTROPY_PARAMS(call, args, op) \
-    .rows = (call)->dim[CROSS_ENTROPY_DIM_R], .v = (call)->dim[CROSS_ENTROPY_DIM_V], \
-    .ignore = (args)->ignore_index_set ? (args)->ignore_index : -100, .scale = (args)->logit_scale, \
+/* The sizes, and the parameters that the arguments of the op, of its gradient, and of that over ranks have; `classes`
+ * of a row. */
+#define LOGITS_PARAMS(call, args, op, classes) \
+    .rows = (call)->dim[op##_DIM_R], .v = (classes), .ignore = (args)->ignore_index_set ? (args)->ignore_index : -100, \
+    .scale = (args)->logit_scale, \
     .f = (args)->logit_scale > 0   ? 0.5f \
          : (args)->logit_scale < 0 ? -0.5f \
                                    : 0, \
@@ -26,15 +23,15 @@ TRINE_ALIKE(CROSS_ENTROPY_DIM_V, CROSS_ENTROPY_BACKWARD_DIM_V);
     .unit = 2 * fabsf((args)->logit_scale), \
     .per_unit = (args)->logit_scale == 0 ? 0 : fminf(0.5f / fabsf((args)->logit_scale), 0x1.fffffep127f), \
     .smoothing = (args)->label_smoothing, .z_loss = (args)->z_loss, \
-    .spread = (float)((args)->label_smoothing / (double)(call)->dim[CROSS_ENTROPY_DIM_V]), \
-    .at_label = \
-        (float)(1 - (args)->label_smoothing + (args)->label_smoothing / (double)(call)->dim[CROSS_ENTROPY_DIM_V]), \
+    .spread = (float)((args)->label_smoothing / (double)(classes)), \
+    .at_label = (float)(1 - (args)->label_smoothing + (args)->label_smoothing / (double)(classes)), \
     .logits = simt_rows_of(call, op##_LOGITS), .labels = simt_rows_of(call, op##_LABELS), \
     .lse = simt_rows_of(call, op##_LSE), .long_labels = (call)->tensor[op##_LABELS].dtype == TRINE_I64, \
-    .weights = simt_rows_of(call, op##_CLASS_WEIGHT).data, .from = loss_type_of((call)->type[op##_TYPE_T]), \
-    .to = loss_type_of((call)->type[op##_TYPE_G]), .dloss = simt_rows_of(call, op##_DLOSS), \
-    .dlogits = simt_rows_of(call, op##_DLOGITS), \
+    .from = loss_type_of((call)->type[op##_TYPE_T]), .to = loss_type_of((call)->type[op##_TYPE_G]), \
+    .dloss = simt_rows_of(call, op##_DLOSS), .dlogits = simt_rows_of(call, op##_DLOGITS), \
     .dloss_step = simt_present(call, op##_DLOSS) ? (call)->tensor[op##_DLOSS].stride[0] : 0
+#define CROSS_ENTROPY_PARAMS(call, args, op) \
+    LOGITS_PARAMS(call, args, op, (call)->dim[op##_DIM_V]), .weights = simt_rows_of(call, op##_CLASS_WEIGHT).data
 
 static inline loss_type loss_type_of(trine_dtype dtype) {
     return dtype == TRINE_F32 ? LOSS_F32 : dtype == TRINE_BF16 ? LOSS_BF16 : LOSS_F16;

@@ -3,7 +3,8 @@
 numpy.max, which gives NaN if one is; who gets what by transposing, repeating and indexing. Tokens go to experts by
 Python's sort of (expert, rank, token, choice), and back by math.fsum. Products in exact arithmetic by Python's
 fractions, rounded once: of a layer whose matrix is cut between ranks, the product by the whole matrix. Norms by
-PyTorch's function; codes by ml_dtypes and numpy in float32."""
+PyTorch's function, losses by its cross_entropy and autograd over the classes of all ranks; codes by ml_dtypes and numpy
+in float32."""
 import math
 from fractions import Fraction
 
@@ -344,3 +345,42 @@ def all_reduce_norm_clip(draw):
         if n:
             outs, words = {"y": coefficient * x} | outs, words + " +y"
         yield case(name, words + (f" max_norm={max_norm}" if max_norm else ""), ins, outs)
+
+
+def vocab_parallel_cross_entropy(draw):
+    for name, dtype, narrow, label_type, ranks, r, v, smoothing, z_loss, scale, ignored, rows in (
+        ("two ranks", "f32", "f32", "i64", 2, 4, 19, 0, 0, 1, -100, ()),
+        ("ignored rows", "f32", "f32", "i32", 3, 5, 9, 0, 0, 1, -100, (0, 3)),
+        ("smoothing, an ignored label that is a class", "f32", "f32", "i64", 2, 5, 13, 0.1, 0, 1, 3, (1,)),
+        ("bf16, z-loss", "bf16", "bf16", "i64", 4, 3, 21, 0, 0.01, 1, -100, ()),
+        ("f16, scaled", "f16", "f16", "i32", 2, 4, 30, 0, 0, 0.7, -100, (2,)),
+        ("all at once", "bf16", "bf16", "i32", 8, 4, 11, 0.9, 0.01, -2, 7, (0,)),
+        ("gradient in bf16", "f32", "bf16", "i64", 3, 3, 10, 0.1, 0, 1, -100, ()),
+        ("one rank", "f32", "f32", "i64", 1, 3, 12, 0, 1e-4, 1, -100, ()),
+    ):
+        logits = draw.normal((ranks, r, v), dtype, scale=2)
+        labels = draw.integers((r,), 0, ranks * v - 1).astype(int)
+        labels[-1] = ranks * v - 1
+        labels[labels == ignored] = 1
+        labels[list(rows)] = ignored
+        dloss = draw.normal((ranks, r))
+        if name == "two ranks":
+            logits[1, 0, 4] = -np.inf  # a class of probability 0
+        x = torch.tensor(np.concatenate(list(logits), 1), requires_grad=True)
+        z, kept = f32(scale) * x, torch.tensor(labels != ignored)
+        lse = torch.logsumexp(z, -1)
+        loss = F.cross_entropy(z, torch.tensor(labels), reduction="none", label_smoothing=f32(smoothing),
+                               ignore_index=ignored)
+        loss = torch.where(kept, loss + (f32(z_loss) * lse**2 if z_loss else 0), 0.0)
+        dlogits = np.zeros(logits.shape)
+        for q in range(ranks):
+            dx, = torch.autograd.grad(loss, x, torch.tensor(dloss[q]), retain_graph=True)
+            dlogits[q] = torch.where(kept[:, None], dx, 0.0).numpy()[:, q * v:(q + 1) * v]
+        words = f"T={dtype} G={narrow} L={label_type} ranks={ranks} r={r} v={v} label_smoothing={smoothing} " \
+                f"z_loss={z_loss} logit_scale={scale}"
+        if ignored != -100:
+            words += f" ignore_index_set=1 ignore_index={ignored}"
+        every = np.ones((ranks, 1))
+        yield case(name, words + " +lse +dloss +dlogits",
+                   {"logits": logits, "labels": np.tile(labels, (ranks, 1)), "dloss": dloss},
+                   {"loss": every * loss.detach().numpy(), "lse": every * lse.detach().numpy(), "dlogits": dlogits})
