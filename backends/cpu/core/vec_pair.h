@@ -4,6 +4,7 @@
 #ifndef TRINE_VEC_PAIR_H
 #define TRINE_VEC_PAIR_H
 
+#include "order.h"
 #include "vec.h"
 
 typedef vu vu_any __attribute__((aligned(1), may_alias));
@@ -56,8 +57,8 @@ INLINE void vmerge2(vf v[2]) {
 INLINE void vload2_as(vf out[2], const void *data, trine_dtype dtype, int64_t i, trine_dtype order) {
     if (dtype == TRINE_BF16 && order == TRINE_BF16) {
         const vu both = *(const vu_any *)((const uint16_t *)data + i);
-        out[0] = (vf)(both << 16);
-        out[1] = (vf)(both & 0xffff0000u);
+        out[!LITTLE] = (vf)(both << 16);
+        out[LITTLE] = (vf)(both & 0xffff0000u);
         return;
     }
     out[0] = vload(data, dtype, i);
@@ -66,7 +67,9 @@ INLINE void vload2_as(vf out[2], const void *data, trine_dtype dtype, int64_t i,
 }
 INLINE void vload2(vf out[2], const void *data, trine_dtype dtype, int64_t i) { vload2_as(out, data, dtype, i, dtype); }
 
-INLINE vu vpack_bf16(const vf in[2]) { return (vf_round_bf16(in[0]) >> 16) | (vf_round_bf16(in[1]) & 0xffff0000u); }
+INLINE vu vpack_bf16(const vf in[2]) {
+    return (vf_round_bf16(in[!LITTLE]) >> 16) | (vf_round_bf16(in[LITTLE]) & 0xffff0000u);
+}
 
 INLINE void vstore2_as(void *data, trine_dtype dtype, int64_t i, const vf in[2], trine_dtype order) {
     vf v[2] = { in[0], in[1] };
@@ -132,7 +135,7 @@ INLINE void vabs2(vu *high, const void *data, trine_dtype dtype, int64_t i) {
 INLINE float vabs2_bound(vu high, trine_dtype dtype) {
     uint16_t part[VB / 2], most = 0;
     memcpy(part, &high, sizeof part);
-    for (int j = dtype == TRINE_F32; j < VB / 2; j += 1 + (dtype == TRINE_F32))
+    for (int j = dtype == TRINE_F32 ? LITTLE : 0; j < VB / 2; j += 1 + (dtype == TRINE_F32))
         if (part[j] > most) most = part[j];
     if (dtype == TRINE_F16) return sload(&most, TRINE_F16, 0);
     const uint32_t bits = (uint32_t)most << 16 | (dtype == TRINE_F32 ? 0xffff : 0);

@@ -52,20 +52,23 @@ static inline unit_grid lines_grid(const view *v, int64_t batch, int64_t column,
 
 /* ----------------------------------------------------------------------------------------------------- unpacking */
 
+/* The first `bits` bits in memory of a word of 32: some, and not all. */
+INLINE int word_first(int bits) { return (int)(LITTLE ? (1U << bits) - 1 : ~0U << (32 - bits)); }
+
 /* The units in a vector of words, in the order of k. */
 INLINE void lines_units(vi *to, vi x, trine_dtype dtype, unit_kind kind) {
     const vu bits = (vu)x;
     if (dtype == TRINE_BF16 && kind == UNIT_F32) {
-        to[0] = (vi)(bits << 16), to[1] = (vi)(bits & 0xffff0000);
+        to[!LITTLE] = (vi)(bits << 16), to[LITTLE] = (vi)(bits & 0xffff0000);
     } else if (dtype == TRINE_F16) {
-        to[0] = (vi)vf_from_f16(__builtin_convertvector(bits & 0xffff, vh));
-        to[1] = (vi)vf_from_f16(__builtin_convertvector(bits >> 16, vh));
+        to[!LITTLE] = (vi)vf_from_f16(__builtin_convertvector(bits & 0xffff, vh));
+        to[LITTLE] = (vi)vf_from_f16(__builtin_convertvector(bits >> 16, vh));
     } else if (dtype == TRINE_I8 && kind == UNIT_I16) {
-        to[0] = (((vi)(bits << 24) >> 24) & 0xffff) | (((vi)(bits << 16) >> 8) & (int)0xffff0000);
-        to[1] = (((vi)(bits << 8) >> 24) & 0xffff) | ((x >> 8) & (int)0xffff0000);
+        to[!LITTLE] = (((vi)(bits << 24) >> 24) & 0xffff) | (((vi)(bits << 16) >> 8) & (int)0xffff0000);
+        to[LITTLE] = (((vi)(bits << 8) >> 24) & 0xffff) | ((x >> 8) & (int)0xffff0000);
     } else if (unit_float8(dtype)) {
         vi code[4];
-        for (int i = 0; i < 4; i++) code[i] = (vi)vf_from_codes((vi)(bits >> (8 * i)) & 0xff, dtype);
+        for (int i = 0; i < 4; i++) code[i] = (vi)vf_from_codes((vi)(bits >> word_place(i, 8, 32)) & 0xff, dtype);
         if (kind == UNIT_F32) {
             for (int i = 0; i < 4; i++) to[i] = code[i];
         } else {
@@ -96,7 +99,7 @@ INLINE void lines_unpack_as(char *panel, const view *v, int64_t batch, int64_t c
             vi x[4];
             lines_units(x, unit_load(from + line / lines * v->along + line % lines * lines_bytes(dtype)), dtype, kind);
             for (int i = 0; i < each && u + i < there; i++) {
-                if (step > 1 && (u + i + 1) * step > depth) x[i] &= (int)((1U << (depth % step * (32 / step))) - 1);
+                if (step > 1 && (u + i + 1) * step > depth) x[i] &= word_first((int)(depth % step) * (32 / step));
                 unit_store(lines_to(panel, u + i, j, kind), x[i]);
             }
         }

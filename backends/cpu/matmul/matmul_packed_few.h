@@ -75,7 +75,7 @@ INLINE void few_columns(char *sums, const packed_few *f, const char *x, int64_t 
     }
     if (rest > 0) {
         const int last = (int)(rest % step), count = (int)divide_up(rest, step);
-        const vi mask = viset(last ? (int)((1U << (last * (32 / step))) - 1) : -1);
+        const vi mask = viset(last ? word_first(last * (32 / step)) : -1);
         few_line(s, offset, from, x, count, mask, rows, vectors, dtype, kind);
     }
 #pragma GCC unroll 8

@@ -6,6 +6,7 @@
 #define TRINE_CPU_MATMUL_UNIT_H
 
 #include "backends/cpu/core/float8.h"
+#include "backends/cpu/core/order.h"
 
 #if defined(__ARM_FEATURE_BF16_VECTOR_ARITHMETIC)
 #include <arm_neon.h>
@@ -197,7 +198,8 @@ INLINE vi unit_pairs(const char *first, const char *second) {
         _mm_unpacklo_epi8(_mm_loadl_epi64((const __m128i *)first), _mm_loadl_epi64((const __m128i *)second)));
 #else
     const vi x = unit_widen(first, TRINE_I8), y = unit_widen(second, TRINE_I8);
-    return (((vi)((vu)x << 24) >> 24) & 0xffff) | (((vi)((vu)y << 24) >> 8) & (int)0xffff0000);
+    const vi low = LITTLE ? x : y, high = LITTLE ? y : x;
+    return (((vi)((vu)low << 24) >> 24) & 0xffff) | (((vi)((vu)high << 24) >> 8) & (int)0xffff0000);
 #endif
 }
 
@@ -216,7 +218,7 @@ INLINE vi unit_across(const char *src, int64_t along, unit_kind kind, trine_dtyp
     for (int p = 0; p < unit_depth(kind); p++) {
         vu x = (vu)unit_widen(src + p * along, dtype);
         if (kind == UNIT_BF16) x >>= 16;
-        r |= x << (p * bits);
+        r |= x << word_place(p, bits, 32);
     }
     return (vi)r;
 }

@@ -28,8 +28,8 @@ INLINE void masked_seen2(vi seen[2], const uint8_t *mask, int64_t i, int m, trin
     const uint8_t *const from = m < 2 * VL ? part : mask + i;
     if (order == TRINE_BF16) {
         const vi both = __builtin_convertvector(*(const vh_any *)from, vi);
-        seen[0] = (both & 0xff) != 0;
-        seen[1] = both > 0xff;
+        seen[!LITTLE] = (both & 0xff) != 0;
+        seen[LITTLE] = both > 0xff;
     } else {
         seen[0] = vload_u8(from) != 0;
         seen[1] = vload_u8(from + VL) != 0;

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/core/cpu.h"
 #include "backends/cpu/core/float8.h"
+#include "backends/cpu/core/order.h"
 #include "backends/cpu/core/vec.h"
 
 enum { CODES_UNIT = 16, CODES_VECTORS = CODES_UNIT / VL };
@@ -34,6 +35,9 @@ INLINE uint64_t codes_gather(uint64_t x, int bits) {
     return (x & half) | (x >> (32 - 4 * bits) & half << 4 * bits);
 }
 
+/* The number of 8 bytes in memory, the lowest first; and back. */
+INLINE uint64_t codes_word(uint64_t x) { return LITTLE ? x : __builtin_bswap64(x); }
+
 /* The lowest 1 to 8 bytes of a number, in words and not one by one. */
 INLINE uint64_t codes_read(const uint8_t *from, int bytes) {
     uint64_t x = 0;
@@ -41,30 +45,33 @@ INLINE uint64_t codes_read(const uint8_t *from, int bytes) {
     uint16_t two;
     if (bytes == 8) {
         memcpy(&x, from, sizeof x);
-        return x;
+        return codes_word(x);
     }
     if (bytes & 1) x = from[bytes - 1];
     if (bytes & 2) {
         memcpy(&two, from + (bytes & 4), sizeof two);
-        x = x << 16 | two;
+        x = x << 16 | (LITTLE ? two : __builtin_bswap16(two));
     }
     if (bytes & 4) {
         memcpy(&four, from, sizeof four);
-        x = x << 32 | four;
+        x = x << 32 | (LITTLE ? four : __builtin_bswap32(four));
     }
     return x;
 }
 INLINE void codes_write(uint8_t *to, int bytes, uint64_t x) {
     if (bytes == 8) {
+        x = codes_word(x);
         memcpy(to, &x, sizeof x);
         return;
     }
     if (bytes & 4) {
-        memcpy(to, &(uint32_t){ (uint32_t)x }, sizeof(uint32_t));
+        const uint32_t four = LITTLE ? (uint32_t)x : __builtin_bswap32((uint32_t)x);
+        memcpy(to, &four, sizeof four);
         x >>= 32;
     }
     if (bytes & 2) {
-        memcpy(to + (bytes & 4), &(uint16_t){ (uint16_t)x }, sizeof(uint16_t));
+        const uint16_t two = LITTLE ? (uint16_t)x : __builtin_bswap16((uint16_t)x);
+        memcpy(to + (bytes & 4), &two, sizeof two);
         x >>= 16;
     }
     if (bytes & 1) to[bytes - 1] = (uint8_t)x;
@@ -73,13 +80,14 @@ INLINE void codes_write(uint8_t *to, int bytes, uint64_t x) {
 /* `count` codes, at most 16, that fill whole bytes; what is beyond them is 0. */
 INLINE code_bytes codes_load(const uint8_t *from, int count, int bits) {
     const int first = count < 8 ? count : 8;
-    return (code_bytes){ codes_spread(codes_read(from, first * bits / 8), bits),
-                         count > 8 ? codes_spread(codes_read(from + bits, (count - 8) * bits / 8), bits) : 0 };
+    return (code_bytes){ codes_word(codes_spread(codes_read(from, first * bits / 8), bits)),
+                         count > 8 ? codes_word(codes_spread(codes_read(from + bits, (count - 8) * bits / 8), bits))
+                                   : 0 };
 }
 INLINE void codes_store(uint8_t *to, int count, int bits, code_bytes codes) {
     const int first = count < 8 ? count : 8;
-    codes_write(to, first * bits / 8, codes_gather(codes[0], bits));
-    if (count > 8) codes_write(to + bits, (count - 8) * bits / 8, codes_gather(codes[1], bits));
+    codes_write(to, first * bits / 8, codes_gather(codes_word(codes[0]), bits));
+    if (count > 8) codes_write(to + bits, (count - 8) * bits / 8, codes_gather(codes_word(codes[1]), bits));
 }
 
 /* Vector v of them, and all from their vectors. */
@@ -90,7 +98,7 @@ INLINE vi codes_widen(code_bytes codes, int v) {
 #elif VL == 8
     memcpy(&part, &(uint64_t){ codes[v] }, sizeof part);
 #else
-    memcpy(&part, &(uint32_t){ (uint32_t)(codes[v / 2] >> v % 2 * 32) }, sizeof part);
+    memcpy(&part, &(uint32_t){ (uint32_t)(codes[v / 2] >> word_place(v % 2, 32, 64)) }, sizeof part);
 #endif
     (void)v;
     return vb_widen(part);
@@ -110,7 +118,7 @@ INLINE code_bytes codes_narrow(const vi code[CODES_VECTORS]) {
 #else
         uint32_t word;
         memcpy(&word, &part, sizeof word);
-        half[v / 2] |= (uint64_t)word << v % 2 * 32;
+        half[v / 2] |= (uint64_t)word << word_place(v % 2, 32, 64);
 #endif
     }
     codes = (code_bytes){ half[0], half[1] };

@@ -41,9 +41,10 @@ static inline char *packing_row(const packing *p, const trine_tensor *t, int64_t
 }
 
 /* Codes of a row that lie side by side in bytes that do so as well: whole eights, which are whole bytes. Words of 32
- * bits have their lowest byte first. */
+ * bits are such bytes where their lowest byte is the first. */
 static inline int64_t packing_plain(const packing *p, int64_t codes_stride, int64_t packed_stride) {
-    return p->order == TRINE_ORDER_ASCENDING && codes_stride == 1 && packed_stride == 1 ? p->k / 8 * 8 : 0;
+    const bool bytes = p->width == 8 || LITTLE;
+    return bytes && p->order == TRINE_ORDER_ASCENDING && codes_stride == 1 && packed_stride == 1 ? p->k / 8 * 8 : 0;
 }
 
 /* The place of code c of eight that awq moves, and which code is at a place. */
