@@ -486,7 +486,16 @@ static void hash_text(uint64_t *hash, const char *text) {
     hash_bytes(hash, "", 1);
 }
 
-static void hash_number(uint64_t *hash, double value) { hash_bytes(hash, &value, sizeof value); }
+/* The lowest byte first, on every machine: the header of modules may be made on another. */
+static void hash_bits(uint64_t *hash, uint64_t bits) {
+    for (int i = 0; i < 8; i++) hash_bytes(hash, &(unsigned char){ (unsigned char)(bits >> 8 * i) }, 1);
+}
+
+static void hash_number(uint64_t *hash, double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    hash_bits(hash, bits);
+}
 
 static void hash_strings(uint64_t *hash, const char *const *strings, int count) {
     for (int i = 0; i < count; i++) hash_text(hash, strings[i]);
@@ -533,9 +542,6 @@ uint64_t trine_op_hash(int op) {
 
 uint64_t trine_spec_hash(void) {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (int op = 1; op < TRINE_OP_COUNT; op++) {
-        const uint64_t one = trine_op_hash((trine_op)op);
-        hash_bytes(&hash, &one, sizeof one);
-    }
+    for (int op = 1; op < TRINE_OP_COUNT; op++) hash_bits(&hash, trine_op_hash((trine_op)op));
     return hash;
 }
