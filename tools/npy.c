@@ -14,6 +14,7 @@
 #include "spec/spec.h"
 
 enum { LONGEST_HEADER = 1 << 20, FIRST_PIECE = 1 << 20 };
+enum { LITTLE = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ };
 
 __attribute__((format(printf, 3, 4))) static bool wrong(char *error, size_t size, const char *format, ...) {
     va_list list;
@@ -51,7 +52,7 @@ static bool read_word(const char **at, char *word, size_t size) {
 static bool read_descr(const char **at, npy *n) {
     char word[16];
     if (!read_word(at, word, sizeof word) || word[0] == 0 || strchr("<>|=", word[0]) == NULL) return false;
-    n->swapped = word[0] == '>';
+    n->swapped = word[0] == (LITTLE ? '>' : '<');
     n->kind = word[1];
     char *end;
     const long size = strtol(word + 2, &end, 10);
@@ -245,7 +246,7 @@ static value element(const npy *n, int64_t index) {
     const unsigned char *at = n->data + index * n->size;
     for (int b = 0; b < n->size; b++) bytes[b] = at[n->swapped ? n->size - 1 - b : b];
     uint64_t bits = 0;
-    for (int b = n->size - 1; b >= 0; b--) bits = bits << 8 | bytes[b];
+    for (int b = 0; b < n->size; b++) bits = bits << 8 | bytes[LITTLE ? n->size - 1 - b : b];
     value v = { .integer = n->kind != 'f' };
     if (n->kind == 'f') {
         v.f = trine_load(bytes, n->size == 2 ? TRINE_F16 : n->size == 4 ? TRINE_F32 : TRINE_F64, 0);
@@ -271,7 +272,7 @@ static bool integer_range(trine_dtype dtype, int64_t *min, int64_t *max) {
 
 static void store_integer(void *out, trine_dtype dtype, int64_t index, int64_t v) {
     const size_t size = trine_dtype_size(dtype);
-    memcpy((char *)out + (size_t)index * size, &v, size); /* little endian: the low bytes come first */
+    memcpy((char *)out + (size_t)index * size, (const char *)&v + (LITTLE ? 0 : sizeof v - size), size);
 }
 
 static bool convert_element(const value *v, trine_dtype dtype, int64_t at, void *out) {
@@ -325,17 +326,18 @@ bool npy_convert(const npy *n, trine_dtype dtype, bool row_major, void *out, cha
 
 trine_dtype npy_written(trine_dtype dtype) { return dtype >> 8 > 2 ? TRINE_F32 : dtype; }
 
+/* Without the order of bytes, which is this machine's. */
 static const char *descr_of(trine_dtype dtype) {
     switch (dtype) {
-    case TRINE_I8: return "|i1";
-    case TRINE_I16: return "<i2";
-    case TRINE_I32: return "<i4";
-    case TRINE_I64: return "<i8";
-    case TRINE_U8: return "|u1";
-    case TRINE_U32: return "<u4";
-    case TRINE_F16: return "<f2";
-    case TRINE_F64: return "<f8";
-    default: return "<f4";
+    case TRINE_I8: return "i1";
+    case TRINE_I16: return "i2";
+    case TRINE_I32: return "i4";
+    case TRINE_I64: return "i8";
+    case TRINE_U8: return "u1";
+    case TRINE_U32: return "u4";
+    case TRINE_F16: return "f2";
+    case TRINE_F64: return "f8";
+    default: return "f4";
     }
 }
 
@@ -352,7 +354,10 @@ static bool write_widened(FILE *file, const void *data, trine_dtype dtype, int64
 
 bool npy_write(FILE *file, const void *data, trine_dtype dtype, int rank, const int64_t *shape) {
     char head[512] = "\x93NUMPY\x01";
-    int length = 10 + snprintf(head + 10, sizeof head - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (",
+    int length = 10 + snprintf(head + 10, sizeof head - 10, "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
+                               trine_dtype_size(npy_written(dtype)) == 1 ? '|'
+                               : LITTLE                                  ? '<'
+                                                                         : '>',
                                descr_of(dtype));
     int64_t count = 1;
     for (int k = 0; k < rank; k++) {

@@ -11,7 +11,7 @@
 typedef struct npy {
     char kind;    /* NumPy's: 'b' bool, 'i', 'u', 'f', or 'V' for bits without a meaning */
     int size;     /* bytes of an element */
-    bool swapped; /* big endian */
+    bool swapped; /* its bytes are in the other order than this machine's */
     bool fortran; /* first index fastest */
     int rank;
     int64_t shape[TRINE_MAX_RANK];

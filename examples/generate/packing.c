@@ -6,6 +6,12 @@
 #include "packing.h"
 #include "storage.h"
 
+/* A number of f16, from a file's bytes to this machine's. */
+static void put_f16(void *to, int64_t i, const uint8_t *b) {
+    const uint16_t bits = (uint16_t)little_endian(b, 2);
+    memcpy((uint8_t *)to + 2 * i, &bits, sizeof bits);
+}
+
 /* 16 bytes whose low halves are codes 0 to 15, and whose high halves 16 to 31, to bytes of two neighbours each. */
 static void interleave(const uint8_t *b, uint8_t *codes) {
     for (int i = 0; i < 8; i++) {
@@ -17,15 +23,15 @@ static void interleave(const uint8_t *b, uint8_t *codes) {
 static void pack_q4_0(const uint8_t *b, int64_t blocks, uint8_t *codes, void *scales, void *mins) {
     (void)mins;
     for (int64_t i = 0; i < blocks; i++, b += 18) {
-        memcpy((uint8_t *)scales + 2 * i, b, 2);
+        put_f16(scales, i, b);
         interleave(b + 2, codes + 16 * i);
     }
 }
 
 static void pack_q4_1(const uint8_t *b, int64_t blocks, uint8_t *codes, void *scales, void *mins) {
     for (int64_t i = 0; i < blocks; i++, b += 20) {
-        memcpy((uint8_t *)scales + 2 * i, b, 2);
-        memcpy((uint8_t *)mins + 2 * i, b + 2, 2);
+        put_f16(scales, i, b);
+        put_f16(mins, i, b + 2);
         interleave(b + 4, codes + 16 * i);
     }
 }
@@ -33,7 +39,7 @@ static void pack_q4_1(const uint8_t *b, int64_t blocks, uint8_t *codes, void *sc
 static void pack_q8_0(const uint8_t *b, int64_t blocks, uint8_t *codes, void *scales, void *mins) {
     (void)mins;
     for (int64_t i = 0; i < blocks; i++, b += 34) {
-        memcpy((uint8_t *)scales + 2 * i, b, 2);
+        put_f16(scales, i, b);
         memcpy(codes + 32 * i, b + 2, 32);
     }
 }
