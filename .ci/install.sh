@@ -21,6 +21,14 @@ gcc -std=c99 -Wall -Wextra -Werror examples/linking/main.c -o "$prefix/c" $(pkg-
 # shellcheck disable=SC2046
 g++ -std=c++17 -Wall -Wextra -Werror examples/linking/main.cpp -o "$prefix/cpp" $(pkg-config --cflags --libs trine)
 "$prefix/cpp"
+# The objects link without the library as well, as they do from libtrine.a of -Ddefault_library=static.
+hwloc=""
+! nm -D "$build/dispatch/libtrine.so" | grep -q ' U hwloc_' || hwloc=$(pkg-config --libs hwloc)
+# shellcheck disable=SC2046,SC2086
+gcc -std=c99 -Wall -Wextra -Werror examples/linking/main.c -o "$prefix/static" $(pkg-config --cflags trine) \
+    $(find "$build"/dispatch/libtrine.so.*.p -name '*.o') -Wl,--start-group "$build/spec/libtrine-spec.a" \
+    "$build"/backends/cpu/libtrine-cpu-*.a -Wl,--end-group $hwloc -lm -pthread
+"$prefix/static"
 root=$(dirname "$(find "$prefix" -type d -name include)")
 # The examples of the bindings that the build has, and those of docs/languages.md, from what is installed alone.
 program() { # LANGUAGE FILE
