@@ -49,15 +49,27 @@ static bool check_elf(trine_module_entry *entry, int file, off_t size) {
         EM_X86_64;
 #elif defined(__aarch64__)
         EM_AARCH64;
+#elif defined(__powerpc64__)
+        EM_PPC64;
+#elif defined(__riscv)
+        EM_RISCV;
+#elif defined(__s390x__)
+        EM_S390;
 #else
         EM_NONE;
 #endif
+    const bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
     ElfW(Ehdr) header;
     if (pread(file, &header, sizeof header, 0) != (ssize_t)sizeof header)
         return trine_module_refuse(entry, "truncated: %lld bytes hold no ELF header", (long long)size);
+    const bool swapped = header.e_ident[EI_DATA] == (little ? ELFDATA2MSB : ELFDATA2LSB);
+    if (swapped) {
+        header.e_type = __builtin_bswap16(header.e_type);
+        header.e_machine = __builtin_bswap16(header.e_machine);
+    }
     if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_type != ET_DYN)
         return trine_module_refuse(entry, "not an ELF shared object");
-    if (header.e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) ||
+    if (swapped || header.e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) ||
         (machine != EM_NONE && header.e_machine != machine))
         return trine_module_refuse(entry, "built for another machine (ELF machine %u)", header.e_machine);
     if (header.e_phentsize != sizeof(ElfW(Phdr))) return trine_module_refuse(entry, "malformed ELF program headers");
@@ -106,20 +118,59 @@ static bool check_file(trine_module_entry *entry) {
 
 /* -------------------------------------------------------------------------------------------------------- handshake */
 
+enum { HANDSHAKE_LEAST = offsetof(trine_module, spec_hash) };
+
+#ifdef __GLIBC__
+static bool lies_in(const void *symbol, void *object) {
+    struct link_map *opened, *found;
+    Dl_info info;
+    return dlinfo(object, RTLD_DI_LINKMAP, &opened) == 0 &&
+           dladdr1(symbol, &info, (void **)&found, RTLD_DL_LINKMAP) != 0 && found == opened;
+}
+
+/* Is it data, and as large as what will be read? */
+static bool holds_handshake(const void *at) {
+    const ElfW(Sym) *symbol = NULL;
+    Dl_info info;
+    return dladdr1(at, &info, (void **)&symbol, RTLD_DL_SYMENT) != 0 && symbol != NULL &&
+           ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT && symbol->st_size >= HANDSHAKE_LEAST;
+}
+#else
+static bool lies_in(const void *symbol, void *object) {
+    struct link_map *opened;
+    Dl_info info, own;
+    return dlinfo(object, RTLD_DI_LINKMAP, &opened) == 0 && dladdr(symbol, &info) != 0 &&
+           dladdr(opened->l_ld, &own) != 0 && info.dli_fbase == own.dli_fbase;
+}
+
+static int find_segment(struct dl_phdr_info *object, size_t size, void *context) {
+    const uintptr_t *const at = context;
+    (void)size;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *const s = &object->dlpi_phdr[i];
+        const uintptr_t first = object->dlpi_addr + s->p_vaddr;
+        if (s->p_type == PT_LOAD && (s->p_flags & (PF_R | PF_X)) == PF_R && *at >= first &&
+            *at - first + HANDSHAKE_LEAST <= s->p_memsz)
+            return 1;
+    }
+    return 0;
+}
+
+/* Where the loader tells of no symbol's type and size: is it in what an object has of data, all that will be read? */
+static bool holds_handshake(const void *at) {
+    return dl_iterate_phdr(find_segment, &(uintptr_t){ (uintptr_t)at }) != 0;
+}
+#endif
+
 /* The handshake's symbol, if it lies in this very object and is as large as what will be read. A search by dlsym goes
  * on into the object's dependencies. */
 static const trine_module *find_symbol(trine_module_entry *entry, void *object) {
     const trine_module *module = dlsym(object, TRINE_MODULE_SYMBOL);
-    struct link_map *opened, *found;
-    const ElfW(Sym) *symbol = NULL;
-    Dl_info info;
     if (module == NULL) {
         trine_module_refuse(entry, "no symbol %s", TRINE_MODULE_SYMBOL);
-    } else if (dlinfo(object, RTLD_DI_LINKMAP, &opened) != 0 ||
-               dladdr1(module, &info, (void **)&found, RTLD_DL_LINKMAP) == 0 || found != opened) {
+    } else if (!lies_in(module, object)) {
         trine_module_refuse(entry, "no symbol %s of its own, only of a dependency", TRINE_MODULE_SYMBOL);
-    } else if (dladdr1(module, &info, (void **)&symbol, RTLD_DL_SYMENT) == 0 || symbol == NULL ||
-               ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT || symbol->st_size < offsetof(trine_module, spec_hash)) {
+    } else if (!holds_handshake(module)) {
         trine_module_refuse(entry, "symbol %s is not a handshake", TRINE_MODULE_SYMBOL);
     } else {
         return module;

@@ -67,15 +67,36 @@ static int count_cores(const cpu_set_t *set, size_t size) {
     return cores;
 }
 
+/* The size of a cache, 1 to 3, of data; 0 if it is not known. */
+static int64_t cache_size(int level) {
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+    static const int names[] = { _SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE };
+    return sysconf(names[level - 1]);
+#else
+    for (int index = 0; index < 8; index++) {
+        char path[96], type = 0;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/level", index);
+        if (read_number(path, 0) != level) continue;
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/type", index);
+        FILE *file = fopen(path, "re");
+        if (file == NULL) continue;
+        if (fscanf(file, "%c", &type) != 1) type = 0;
+        fclose(file);
+        if (type == 'I') continue; /* of instructions */
+        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", index);
+        return (int64_t)read_number(path, 0) * 1024; /* "32K" */
+    }
+    return 0;
+#endif
+}
+
 static void read_system(trine_host *host) {
     cpu_set_t *set = CPU_ALLOC(CPUS);
     const size_t size = CPU_ALLOC_SIZE(CPUS);
     if (set != NULL && trine_topology_cpus(set, size)) host->cores = count_cores(set, size);
     CPU_FREE(set);
     limit_cores(host);
-    host->cache[0] = sysconf(_SC_LEVEL1_DCACHE_SIZE);
-    host->cache[1] = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    host->cache[2] = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    for (int level = 1; level <= 3; level++) host->cache[level - 1] = cache_size(level);
     host->memory = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loader of modules: one that loads, and every reason for which one is refused. TEST_MODULES is where
  * tests/plugins/ was built. */
+#include <elf.h>
+
 #include "support.h"
 
 TestSuite(plugins, .timeout = 60);
@@ -189,6 +191,15 @@ Test(plugins, another_machine, .init = set_up, .fini = tear_down) {
     char *bytes = read_whole(path, &size);
     bytes[18] ^= 1; /* e_machine */
     snprintf(path, sizeof path, "%s/trine-good.so", directory);
+    write_file(path, bytes, size);
+    expect_refused("good", "built for another machine (ELF machine ");
+    bytes[18] ^= 1;
+    bytes[5] ^= ELFDATA2LSB ^ ELFDATA2MSB; /* and what is looked at, in the other order of bytes */
+    for (int at = 16; at < 20; at += 2) {
+        const char byte = bytes[at];
+        bytes[at] = bytes[at + 1];
+        bytes[at + 1] = byte;
+    }
     write_file(path, bytes, size);
     free(bytes);
     expect_refused("good", "built for another machine (ELF machine ");

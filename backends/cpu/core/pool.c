@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -27,6 +28,14 @@ enum {
     STACK_LEAST = 1 << 20, /* bytes of a thread's stack, if the default is less */
     LINE = 128             /* bytes that processors fetch together */
 };
+
+/* glibc makes threads with a set of CPUs; elsewhere each takes it when it begins. */
+#ifdef __GLIBC__
+enum { MADE_BOUND = 1 };
+#else
+enum { MADE_BOUND = 0 };
+#define pthread_attr_setaffinity_np(attributes, size, set) ((void)(attributes), sched_setaffinity(0, size, set))
+#endif
 
 /* What a thread does, a word that it sleeps on. */
 enum { FREE, ASLEEP, CALLED, BUSY, AWAITED };
@@ -148,8 +157,11 @@ static void rest_if_late(worker *w) {
     w->rest_until = wall + (REST * late < REST_MOST ? REST * late : REST_MOST);
 }
 
+static void bind(const worker *w, pthread_attr_t *attributes);
+
 static void *thread_main(void *argument) {
     worker *w = argument;
+    if (!MADE_BOUND) bind(w, NULL);
     w->wall = clock_now(CLOCK_MONOTONIC);
     w->cpu = clock_now(CLOCK_THREAD_CPUTIME_ID);
     for (;;) {
@@ -206,7 +218,7 @@ static bool thread_start(worker *w) {
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     if (pthread_attr_getstacksize(&attributes, &stack) == 0 && stack < STACK_LEAST)
         pthread_attr_setstacksize(&attributes, STACK_LEAST);
-    bind(w, &attributes);
+    if (MADE_BOUND) bind(w, &attributes);
     sigfillset(&all);
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) sigdelset(&all, faults[i]);
     pthread_sigmask(SIG_SETMASK, &all, &before);
