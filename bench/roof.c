@@ -3,7 +3,7 @@
  *
  * Every loop carries its result from one round to the next and ends in a volatile store, so that no compiler can leave
  * it out. */
-#include <omp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +11,7 @@
 
 #include "bench.h"
 #include "peak.h"
+#include "team.h"
 
 const char *const bench_peak_name[PEAKS] = { "f32", "f64", "bf16", "i8", "f16", "tf32", "f8" };
 
@@ -63,20 +64,68 @@ static double core_share(int threads) {
     return cores < threads ? (double)cores / threads : 1;
 }
 
+/* What the threads of a team have to do, and what they found. */
+typedef struct task {
+    pass what;
+    char *to, *from;
+    size_t bytes;
+    const peak_loop *loop;
+    int64_t rounds;
+    pthread_mutex_t lock;
+    double rate, longest; /* the sum of the threads' rates; the longest of their times */
+} task;
+
+static void tell(task *t, double rate, double seconds) {
+    pthread_mutex_lock(&t->lock);
+    t->rate += rate;
+    if (seconds > t->longest) t->longest = seconds;
+    pthread_mutex_unlock(&t->lock);
+}
+
+/* The part of a thread's, in bytes: whole pages of 4 KiB. */
+static size_t part_begin(const task *t, int number, int all) {
+    return t->bytes / 4096 * (size_t)number / (size_t)all * 4096;
+}
+
+static void pass_body(void *data, int number, int all) {
+    task *t = data;
+    const size_t first = part_begin(t, number, all), last = part_begin(t, number + 1, all);
+    const double start = thread_seconds();
+    run_pass(t->what, t->to + first, t->from + first, last - first);
+    const double seconds = thread_seconds() - start;
+    tell(t, (double)(last - first) * (t->what >= PASS_COPY ? 2 : 1) / seconds, seconds);
+}
+
+static void peak_body(void *data, int number, int all) {
+    task *t = data;
+    const double start = thread_seconds();
+    (void)number, (void)all;
+    t->loop->run(t->rounds);
+    const double seconds = thread_seconds() - start;
+    tell(t, t->loop->operations * (double)t->rounds / seconds, seconds);
+}
+
+/* Each thread touches first what it will work on. */
+static void touch_body(void *data, int number, int all) {
+    const task *t = data;
+    const size_t first = part_begin(t, number, all), last = part_begin(t, number + 1, all);
+    memset(t->from + first, 1, last - first);
+    memset(t->to + first, 2, last - first);
+}
+
+static void run_task(task *t, void (*body)(void *data, int number, int all), int threads) {
+    pthread_mutex_init(&t->lock, NULL);
+    bench_team_run(threads, body, t);
+    pthread_mutex_destroy(&t->lock);
+}
+
 /* Bytes a second, summed over the threads, of the best of some passes over `bytes`. */
 static double time_pass(pass what, char *to, char *from, size_t bytes, int threads) {
     double best = 0;
     for (int r = 0; r < REPEATS; r++) {
-        double rate = 0;
-#pragma omp parallel num_threads(threads) reduction(+ : rate)
-        {
-            const size_t lines = bytes / 4096, me = (size_t)omp_get_thread_num(), all = (size_t)omp_get_num_threads();
-            const size_t first = lines * me / all * 4096, last = lines * (me + 1) / all * 4096;
-            const double start = thread_seconds();
-            run_pass(what, to + first, from + first, last - first);
-            rate = (double)(last - first) * (what >= PASS_COPY ? 2 : 1) / (thread_seconds() - start);
-        }
-        rate *= core_share(threads);
+        task t = { .what = what, .to = to, .from = from, .bytes = bytes };
+        run_task(&t, pass_body, threads);
+        const double rate = t.rate * core_share(threads);
         if (rate > best) best = rate;
     }
     return best;
@@ -86,19 +135,13 @@ static double time_peak(const peak_loop *loop, int threads) {
     double best = 0;
     int64_t rounds = 20000;
     for (int r = 0; r < REPEATS;) {
-        double rate = 0, longest = 0;
-#pragma omp parallel num_threads(threads) reduction(+ : rate) reduction(max : longest)
-        {
-            const double start = thread_seconds();
-            loop->run(rounds);
-            longest = thread_seconds() - start;
-            rate = loop->operations * (double)rounds / longest;
-        }
-        if (longest < 2e-3 && rounds < INT64_C(1) << 40) {
+        task t = { .loop = loop, .rounds = rounds };
+        run_task(&t, peak_body, threads);
+        if (t.longest < 2e-3 && rounds < INT64_C(1) << 40) {
             rounds *= 4;
             continue;
         }
-        rate *= core_share(threads);
+        const double rate = t.rate * core_share(threads);
         if (rate > best) best = rate;
         r++;
     }
@@ -128,13 +171,8 @@ bool bench_roofs_measure(bench_roofs *roofs, int threads, int64_t last_level, in
         free(b);
         return false;
     }
-#pragma omp parallel num_threads(threads)
-    {
-        const size_t pages = bytes / 4096, me = (size_t)omp_get_thread_num(), all = (size_t)omp_get_num_threads();
-        const size_t first = pages * me / all * 4096, last = pages * (me + 1) / all * 4096;
-        memset(a + first, 1, last - first);
-        memset(b + first, 2, last - first);
-    }
+    task touch = { .from = a, .to = b, .bytes = bytes };
+    run_task(&touch, touch_body, threads);
     double *const rates[] = { &roofs->read, &roofs->write, &roofs->write, &roofs->copy, &roofs->copy_nt };
     for (pass p = PASS_READ; p <= PASS_COPY_NT; p++) {
         const double rate = time_pass(p, a, b, bytes, threads);
