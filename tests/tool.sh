@@ -107,7 +107,7 @@ expect "explain in units" 0 "^  moves 192 MiB, computes 137.4 GFLOP$" \
     "$trine" explain matmul --dims "m=4096 n=4096 k=4096"
 expect "explain counts what a mask leaves" 0 "computes 8.60 GFLOP$" \
     "$trine" explain attention --dims "sq=1024 sk=1024 h=32 hk=32 d=128 causal=1"
-expect "explain in units, times" 0 "predicted [0-9.]* [mun]s, workspace [0-9.]* [KMG]*i*B$" \
+expect "explain in units, times" 0 "predicted [0-9.]* [mun]*s, workspace [0-9.]* [KMG]*i*B$" \
     "$trine" explain matmul --dims "m=4096 n=4096 k=4096"
 expect "explain a negative dimension" 2 "must be an integer" "$trine" explain rms_norm --dims "r=-4 n=8"
 expect "explain overflowing dimensions" 2 "overflows" \
