@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Checks that need no test to run: headers alone, exported symbols, needed libraries, includes, text, cppcheck.
+# Checks that need no test to run: headers alone, exported symbols, the ABI, needed libraries, includes, text, cppcheck.
 # Usage: lint.sh BUILD
 set -eu
 build=$1
@@ -54,6 +54,7 @@ if [ "$exported" != "$declared" ]; then
     echo "$declared" | diff - "$build/exported" || true
     fail "exported symbols differ from the headers"
 fi
+python3 .ci/abi.py "$build" || fail "what programs were compiled with is no longer so"
 readelf -d "$library" | grep NEEDED | grep -vE 'lib(c|m|hwloc|pthread|dl)\.so|ld-linux' &&
     fail "libtrine needs another library than libc, libm and hwloc"
 
