@@ -57,7 +57,8 @@ class Types:
         if kind == "array-type-def":
             return self.name(inner) + "".join(f"[{part.get('length')}]" for part in node.iter("subrange"))
         if kind == "function-type":
-            given = [self.name(part.get("type-id")) if part.get("type-id") else "..." for part in node.iter("parameter")]
+            given = [self.name(part.get("type-id")) if part.get("type-id") else "..."
+                     for part in node.iter("parameter")]
             return f"{self.name(node.find('return').get('type-id'))}({', '.join(given)})"
         if kind not in ("type-decl", "typedef-decl", "class-decl", "enum-decl", "union-decl"):
             sys.exit(f"abi: abidw says {kind}, which abi.py does not know")
@@ -121,7 +122,7 @@ def breaks(old, new):
         if row not in new:
             yield f"{row} is gone"
         elif new[row] != value:
-            grows = row.startswith("struct ") and "." not in row and old.get(row + ".struct_size", "").startswith("at 0:")
+            grows = row.startswith("struct ") and old.get(row + ".struct_size", "").startswith("at 0:")
             if not (grows and size(new, row) > size(old, row)) and \
                     not (row.endswith("_COUNT") and int(new[row]) > int(value)):
                 yield f"{row} was \"{value}\" and is \"{new[row]}\""
@@ -134,7 +135,8 @@ def breaks(old, new):
 
 def released():
     """The last release, and its rows; None where there is none yet."""
-    tag = subprocess.run(["git", "describe", "--tags", "--abbrev=0", "--match", "v[0-9]*"], capture_output=True, text=True)
+    tag = subprocess.run(["git", "describe", "--tags", "--abbrev=0", "--match", "v[0-9]*"], capture_output=True,
+                         text=True)
     if tag.returncode:
         return None, {}
     tag = tag.stdout.strip()
@@ -159,7 +161,8 @@ def main():
         with open(FILE, "w") as file:
             file.write(HEAD + "".join(f"{row} = {value}\n" for row, value in sorted(new.items(), key=order)))
     else:
-        bad += [what + "; if that is meant, and no release has it: ./dev abi --write" for what in sorted(breaks(old, new))]
+        bad += [f"{what}; if that is meant, and no release has it: ./dev abi --write"
+                for what in sorted(breaks(old, new))]
         added = [] if bad else sorted(row for row in new if old.get(row) != new[row])
         bad += [f"{row} is new or grew: ./dev abi --write" for row in added]
     for what in bad:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Are device modules the same bytes whoever builds them, where and when? Those of two ops, built of the tarball twice, in
-# other folders, by another umask, in another time zone and language, and compiled anew.
+# Are device modules the same bytes whoever builds them, where and when? Those of two ops, built of the tarball twice,
+# in other folders, by another umask, in another time zone and language, and compiled anew.
 # Usage: again.sh TARBALL DIRECTORY
 set -eu
 tarball=$(realpath "$1")

@@ -23,10 +23,10 @@ sys.exit("there is a network")
 END
 meson setup build --wrap-mode nodownload --werror -Dcuda=disabled -Dhip=disabled -Dpeers=disabled >setup.log 2>&1 ||
     { cat setup.log; exit 1; }
-nice ninja -C build --quiet
+ninja -C build --quiet
 meson test -C build --no-rebuild api derive dispatch environment fork functions places plugins tables threads tuning \
     >test.log 2>&1 || { cat test.log; exit 1; }
-sed -n "s/^Ok: *//p" test.log >passed
+sed -n "s/^Ok: *\([0-9]*\).*/\1/p" test.log >passed
 build/tools/trine check --device cpu --budget 20 --seed 1 --quiet
 '
 echo "offline: built without a network; $(cat passed) tests passed"

@@ -12,7 +12,7 @@ cp "$tarball" SOURCES/
 cat >macros <<'END'
 %_vpath_builddir build
 %places --prefix=%{_prefix} --libdir=%{_libdir} --libexecdir=%{_libexecdir} --datadir=%{_datadir} --mandir=%{_mandir}
-%meson meson setup %{places} --wrap-mode=nodownload %{_vpath_builddir}
+%meson meson setup %{places} --wrap-mode=nodownload --auto-features=enabled --werror %{_vpath_builddir}
 %meson_build ninja -C %{_vpath_builddir} --quiet
 %meson_install DESTDIR=%{buildroot} meson install -C %{_vpath_builddir} --no-rebuild --quiet
 END

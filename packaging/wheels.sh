@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The source distribution and the wheel of the committed tree, without device modules. The first has the tarball's files;
-# of it pip builds the second, which auditwheel tags, and which runs an op in a fresh environment. Both are the same
-# bytes made twice, in other folders, by another umask and in another time zone; the wheel with the lowest CPU level
-# alone, since it is then compiled anew, without ccache. Usage: wheels.sh TARBALL DIRECTORY, in the root of a checkout.
+# The source distribution and the wheel of the committed tree, without device modules. The first has the tarball's
+# files; of it pip builds the second, which auditwheel tags, and which runs an op in a fresh environment. Both are the
+# same bytes made twice, in other folders, by another umask and in another time zone; the wheel with the lowest CPU
+# level alone, since it is then compiled anew, without ccache. Usage: wheels.sh TARBALL DIRECTORY, in the root of a
+# checkout.
 set -eu
 tarball=$(realpath "$1")
 rm -rf "$2"
@@ -50,7 +51,7 @@ wheel_of() { # FOLDER UMASK ZONE CCACHE
         tar -C "$1" -xzf "$sdist"
         export TZ="$3" CCACHE_BASEDIR="$PWD/$1"
         env "$4" pip wheel -q --no-deps --no-build-isolation -w "$1" "$1"/trine-*/ -Csetup-args=-Dcuda=disabled \
-            -Csetup-args=-Dhip=disabled -Csetup-args=-Disa_levels=
+            -Csetup-args=-Dhip=disabled -Csetup-args=-Disa_levels= -Csetup-args=--werror
     )
 }
 wheel_of first 022 UTC CCACHE_NODISABLE=1
@@ -62,14 +63,14 @@ same "$wheel" "a second/$(basename "$wheel")" "of the lowest CPU level, $(du -h 
 /usr/bin/python3 -m venv fresh
 mkdir whole
 fresh/bin/pip wheel -q --no-deps -w whole "$sdist" -Csetup-args=-Dcuda=disabled \
-    -Csetup-args=-Dhip=disabled
+    -Csetup-args=-Dhip=disabled -Csetup-args=--werror
 # libgomp stays the machine's: a copy of its own would be a second one beside that of PyTorch.
 auditwheel show whole/trine-*.whl
 auditwheel repair -w tagged --exclude libgomp.so.1 whole/trine-*.whl >repair.log 2>&1 || { cat repair.log; exit 1; }
 tagged=$(echo tagged/trine-*-manylinux_*.whl)
 python -m zipfile -l "$tagged"
-if python -m zipfile -l "$tagged" | sed 1d | awk '{ print $1 }' |
-    grep -vE '^trine/[a-z_0-9]+\.(py|pyi)$|^trine/py\.typed$|^trine/_trine\.abi3\.so$|^trine-[0-9.]*\.dist-info/'; then
+if python -m zipfile -l "$tagged" | sed 1d | awk '{ print $1 }' | grep -v '^trine-[0-9.]*\.dist-info/' |
+    grep -vE '^trine/$|^trine/[a-z_0-9]+\.(py|pyi)$|^trine/py\.typed$|^trine/_trine\.abi3\.so$'; then
     echo "wheels: the wheel has files that it should not have" >&2
     exit 1
 fi
