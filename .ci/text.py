@@ -11,15 +11,15 @@ WIDTH = 120
 # Another's words, and bytes that are what they are: a fuzzer's, and two models of a few numbers.
 PASSED_OVER = re.compile(r"LICENSE$|LICENSES/|tests/fuzz/corpus/|tests/golden/generate/(hugging_face/|tiny\.gguf$)")
 # What has no comments, or whose readers would see one; Debian's files are licensed by packaging/debian/copyright.
-UNLICENSED = re.compile(r"\.gitignore$|\.ci/floor$|NEWS$|.*\.(md|scd)$|packaging/debian/|.*/tuned\.txt$|"
+UNLICENSED = re.compile(r"\.gitignore$|\.ci/floor$|NEWS$|.*\.(md|scd)$|packaging/debian(-cuda)?/|.*/tuned\.txt$|"
                         r"examples/papers/forest/.*\.(csv|json)$|packaging/recipes/.*\.json$")
 # A tab is the syntax of these.
-TABBED = re.compile(r".*\.scd$|.*/tuned\.txt$|packaging/debian/rules$")
+TABBED = re.compile(r".*\.scd$|.*/tuned\.txt$|packaging/debian(-cuda)?/rules$")
 # Programs, libraries and archives, a fuzzer's inputs and all.
 BINARY = (b"\x7fELF", b"!<arch>\n", b"MZ", b"PK\3\4", b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ",
           b"\x50\xed\x55\xba")
 # Tables have a line for each row.
-WIDE = re.compile(r".*\.(def|scd|txt|in|bash-completion)$|packaging/debian/")
+WIDE = re.compile(r".*\.(def|scd|txt|in|bash-completion)$|packaging/debian(-cuda)?/")
 TABLE = re.compile(r"\|")
 
 wrong = []
