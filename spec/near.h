@@ -29,13 +29,13 @@ static inline near near_plus(near a, near b) {
 }
 static inline near near_minus(near a, near b) { return near_plus(a, (near){ -b.of, b.off }); }
 
-/* Of an infinite factor the other, if it may be 0 or of either sign, says nothing. */
+/* Of an infinite factor the other, if it may be 0 or of either sign, says nothing; what is 0 makes NaN. */
 static inline near near_times(near a, near b) {
     near y = near_of(a.of * b.of);
     if (isinf(a.off) || isinf(b.off)) return near_any();
     if (isinf(a.of) || isinf(b.of)) {
         const near *other = isinf(a.of) ? &b : &a;
-        return fabs(other->of) < other->off + FLUSH && other->of != 0 ? near_any() : y;
+        return fabs(other->of) < other->off + FLUSH && (other->of != 0 || other->off != 0) ? near_any() : y;
     }
     if (isnan(y.of) || (a.of == 0 && a.off == 0) || (b.of == 0 && b.off == 0)) return y;
     y.off = a.off * (fabs(b.of) + b.off) + fabs(a.of) * b.off;

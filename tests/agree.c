@@ -76,6 +76,15 @@ Test(agree, mixtures_beyond_f32) {
     cr_expect(report.op[0].count.passed > 0 && report.op[0].count.failed == 0);
 }
 
+/* A gradient that is Inf, times a slope that is 0 in float64 and may be next to nothing in f32. */
+Test(agree, infinity_times_next_to_nothing) {
+    const check_options options = {
+        .device = "cpu", .op = "slstm_backward", .isa = "all", .seed = 1, .only = "e269", .dims = "d=15"
+    };
+    cr_assert(check_run(&options, &report), "%s", report.error);
+    cr_expect(report.op[0].count.passed > 0 && report.op[0].count.failed == 0);
+}
+
 /* Graphs hold addresses: windows placed once more stay where they are, though there is room elsewhere. */
 Test(agree, windows_stay) {
     enum { PAGE = 1 << 16, ROOM = 1 << 30 };
