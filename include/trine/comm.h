@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collective ops: what the ranks of a group compute together. group.h opens groups. */
+/* Collective ops: what the ranks of a group compute together. group.h opens groups. A family has one header; most
+ * of this one is descriptions. */
 #ifndef TRINE_COMM_H
 #define TRINE_COMM_H
 

@@ -224,4 +224,13 @@ static inline void row_gradient(const gradient_row *g, const logit_row *row, dou
 /* Gradients of f32 may be narrower, as products want them. */
 #define CROSS_ENTROPY_TYPES { "T=f32 G=f32|bf16|f16 L=i64|i32", "T=bf16 G=bf16 L=i64|i32", "T=f16 G=f16 L=i64|i32" }
 
+#define CROSS_ENTROPY_PARAMS \
+    PARAM(label_smoothing, F32, .values = "0 0.1 0.9", .min = 0, .max = 0x1.fffffep-1, \
+          .doc = "share of the target spread evenly over all classes"), \
+        PARAM(z_loss, F32, .values = "0 1e-4 0.01", .min = 0, .doc = "weight of lse^2"), \
+        PARAM(logit_scale, F32, .values = "1 0.7 -2", .fallback = 1, .min = -0x1p126, .max = 0x1p126, \
+              .doc = "multiplies the logits"), \
+        PARAM(ignore_index_set, BOOL, .values = "0 1", .doc = "1: ignore_index is read; 0: it is -100"), \
+        PARAM(ignore_index, I64, .values = "0 3 -7", .doc = "label of the rows to leave out")
+
 #endif

@@ -138,14 +138,7 @@ static inline void head_gradients(trine_ref *ref, const double *g, double *g_off
 #define HEAD_TERMS_DBIAS "2*min(t, 256) + t/512 + 32"
 
 /* The tables' alike parts. */
-#define HEAD_PARAMS \
-    { PARAM(label_smoothing, F32, .values = "0 0.1 0.9", .min = 0, .max = 0x1.fffffep-1, \
-            .doc = "share of the target spread evenly over all classes"), \
-      PARAM(z_loss, F32, .values = "0 1e-4 0.01", .min = 0, .doc = "weight of lse^2"), \
-      PARAM(logit_scale, F32, .values = "1 0.7 -2", .fallback = 1, .min = -0x1p126, .max = 0x1p126, \
-            .doc = "multiplies the logits"), \
-      PARAM(ignore_index_set, BOOL, .values = "0 1", .doc = "1: ignore_index is read; 0: it is -100"), \
-      PARAM(ignore_index, I64, .values = "0 3 -7", .doc = "label of the rows to leave out") }
+#define HEAD_PARAMS { CROSS_ENTROPY_PARAMS }
 #define HEAD_TYPES \
     { "T=f32 B=f32 D=f32 L=i64|i32", "T=bf16 B=bf16|f32 D=bf16|f32 L=i64|i32", "T=f16 B=f16|f32 D=f16|f32 L=i64|i32" }
 #define HEAD_SIZES { "t: 0 1 3 17 40", "k: 1 0 2 7 16 33 64", "v: 1 2 7 31 64 257 1000" }
