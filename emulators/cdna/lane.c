@@ -7,8 +7,12 @@
 static void read_lane(wave *w, const instruction *in, int lane) {
     const operand *from = &in->operand[1];
     check_register(w, from->index, false, -1);
-    scalar_commit(w, in->operand[0].index, 1, w->v[from->index][lane],
-                  w->defined[from->index] >> lane & 1 ? UINT64_MAX : 0);
+    uint64_t defined = 0;
+    if (w->defined[from->index] >> lane & 1)
+        defined = UINT64_MAX;
+    else if (w->spilled[from->index] >> lane & 1)
+        defined = w->spilled_defined[from->index][lane];
+    scalar_commit(w, in->operand[0].index, 1, w->v[from->index][lane], defined);
 }
 
 static void execute_readfirstlane(wave *w, const instruction *in) {
@@ -26,6 +30,8 @@ static void execute_writelane(wave *w, const instruction *in) {
     lanes all;
     for (int l = 0; l < LANES; l++) all[l] = value;
     commit(w, to, 1, (const lanes *)&all, UINT64_C(1) << lane, (uint32_t)defined == UINT32_MAX ? UINT64_MAX : 0);
+    w->spilled[to] |= UINT64_C(1) << lane;
+    w->spilled_defined[to][lane] = (uint32_t)defined;
 }
 
 static void exchange(wave *w, int a, int lane_a, int b, int lane_b) {
@@ -35,6 +41,8 @@ static void exchange(wave *w, int a, int lane_a, int b, int lane_b) {
     w->v[b][lane_b] = value;
     w->defined[a] = (w->defined[a] & ~(UINT64_C(1) << lane_a)) | known_b << lane_a;
     w->defined[b] = (w->defined[b] & ~(UINT64_C(1) << lane_b)) | known_a << lane_b;
+    w->spilled[a] &= ~(UINT64_C(1) << lane_a);
+    w->spilled[b] &= ~(UINT64_C(1) << lane_b);
 }
 
 /* Odd rows of the first register with the even rows before them of the second; a row is `size` lanes.

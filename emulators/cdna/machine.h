@@ -216,7 +216,10 @@ typedef struct group group;
 struct wave {
     lanes v[VGPRS];
     uint64_t defined[VGPRS]; /* set of lanes */
-    uint32_t due[VGPRS];     /* 2 sequence + counter; 0: here */
+    /* of lanes that are not, but hold a scalar that is in part: a set, and which bits are */
+    uint64_t spilled[VGPRS];
+    lanes spilled_defined[VGPRS];
+    uint32_t due[VGPRS]; /* 2 sequence + counter; 0: here */
     uint32_t s[SGPRS], s_defined[SGPRS], s_due[SGPRS];
     bool scc, scc_defined;
     uint64_t exec_cached;

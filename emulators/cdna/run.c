@@ -60,6 +60,7 @@ static void set_work_items(wave *w) {
 static void start_wave(group *g, int number) {
     wave *w = &g->wave[number];
     memset(w->defined, 0, sizeof w->defined);
+    memset(w->spilled, 0, sizeof w->spilled);
     memset(w->due, 0, sizeof w->due);
     memset(w->s, 0, sizeof w->s);
     memset(w->s_defined, 0, sizeof w->s_defined);

@@ -32,6 +32,8 @@
 #define SCALAR_SPILL(word) \
     "v_writelane_b32 v76, " word ", 3\n" SPILL("v76") \
         RELOAD("dword v76, v9, off") "v_readlane_b32 s12, v76, 3\ns_cmp_eq_u32 s12, 0\ns_cbranch_scc1 1f\n1:"
+#define PARTLY_SPILLED "s_and_b32 s12, s60, 15\nv_writelane_b32 v76, s12, 3\nv_readlane_b32 s13, v76, 3\n"
+#define ON_S13 "s_cmp_eq_u32 s13, 0\ns_cbranch_scc1 1f\n1:"
 #define UNDEFINED "stored data is taken from an uninitialised register; pc 0x"
 #define TURNED_READ "v_lshlrev_b32 v3, 3, v0\nds_write_b64 v3, v[2:3]\nds_read_b64_tr_b16 v[4:5], v3\n"
 static const struct {
@@ -63,6 +65,12 @@ static const struct {
     { "an uninitialised base", "global_load_dword v3, v1, s[60:61]", "uninitialised" },
     { "a branch on an uninitialised condition", "s_cmp_eq_u32 s60, 0\ns_cbranch_scc1 1f\n1:", "uninitialised SCC" },
     { "a branch on uninitialised lanes", "v_cmp_eq_u32 vcc, v77, v2\ns_cbranch_vccz 1f\n1:", "uninitialised VCC" },
+    { "a spilled scalar's bits that are defined", PARTLY_SPILLED "s_and_b32 s13, s13, 0xf0\n" ON_S13, NULL },
+    { "those that are not", PARTLY_SPILLED "s_and_b32 s13, s13, 1\n" ON_S13, "uninitialised SCC" },
+    { "and those of a lane written again",
+      PARTLY_SPILLED "v_mov_b32 v76, v77\nv_readlane_b32 s13, v76, 3\n"
+                     "s_and_b32 s13, s13, 0xf0\n" ON_S13,
+      "uninitialised SCC" },
     { "EXEC from an uninitialised mask", "s_and_saveexec_b64 s[12:13], s[60:61]", "EXEC is made from" },
     { "a matrix of an uninitialised register",
       "v_mfma_f32_32x32x2f32 v[32:47], v77, v2, 0\ns_nop 15\nv_mov_b32 v4, 0\nglobal_store_dword v4, v32, s[8:9]",

@@ -192,6 +192,7 @@ static void write_registers(wave *w, int index, int words, const lanes *value, u
         else
             for (int l = 0; l < LANES; l++) to[l] = (value[i][l] & select[l]) | (to[l] & ~select[l]);
         w->defined[index + i] = (w->defined[index + i] & ~mask) | (defined & mask);
+        w->spilled[index + i] &= ~mask;
     }
 }
 
