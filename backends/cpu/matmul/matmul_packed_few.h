@@ -6,8 +6,8 @@
 
 #include "matmul_lines.h"
 
-/* Rows at most; sums in registers. */
-enum { PACKED_FEW = 4, PACKED_SUMS = 8 };
+/* Rows at most; sums in registers; bytes of lines that are asked for in advance. */
+enum { PACKED_FEW = 4, PACKED_SUMS = 8, PACKED_AHEAD = 1024 };
 
 typedef struct packed_few {
     product p;
@@ -70,7 +70,10 @@ INLINE void few_columns(char *sums, const packed_few *f, const char *x, int64_t 
         few_line(s, offset, from, x, each, viset(-1), rows, vectors, dtype, kind);
         const int64_t next = line + ((l + 1) % lines == 0 ? more : 0);
 #pragma GCC unroll 8
-        for (int j = 0; j < vectors; j++) from[j] += next;
+        for (int j = 0; j < vectors; j++) {
+            from[j] += next;
+            __builtin_prefetch(from[j] + PACKED_AHEAD);
+        }
         x += each * rows * bytes;
     }
     if (rest > 0) {
