@@ -303,6 +303,41 @@ static void small_pieces(int r, int ranks) {
     leave(&k);
 }
 
+/* Copies of any bits, those among them that devices use as signs. */
+static uint32_t any_word(int rank, int64_t i) {
+    const uint32_t mixed = (uint32_t)(rank * 7919 + i * 104729 + 17) * 2654435761u;
+    return mixed >> 30 ? (uint32_t)-1 - (mixed >> 8) % 3 : mixed;
+}
+
+static void any_bits(int r, int ranks) {
+    const settings s = { .staging = 4096, .threads = 1, .timeout = 60 };
+    rank k = enter(r, ranks, &s);
+    if (note(&k, 0, k.opened) != TRINE_OK) return;
+    int wrong = 0;
+    uint32_t *x = calloc(MOST * N, sizeof *x), *y = calloc(MOST * N, sizeof *y);
+    for (int64_t n = 1; n <= N; n = n * 3 + 1) {
+        const trine_tensor x1 = trine_tensor_1d(x, TRINE_I32, n), y1 = trine_tensor_1d(y, TRINE_I32, n),
+                           x2 = trine_tensor_2d(x, TRINE_I32, ranks, n), y2 = trine_tensor_2d(y, TRINE_I32, ranks, n);
+        const int root = (int)(n % ranks);
+        for (int64_t i = 0; i < ranks * n; i++) x[i] = any_word(r, i);
+        trine_status status =
+            done(&k, trine_all_gather(k.queue, &(trine_all_gather_args){ TRINE_ARGS(all_gather), k.comm, &x1, &y2 }));
+        for (int64_t i = 0; i < ranks * n; i++) wrong += y[i] != any_word((int)(i / n), i % n);
+        if (status == TRINE_OK)
+            status = done(
+                &k, trine_all_to_all(k.queue, &(trine_all_to_all_args){ TRINE_ARGS(all_to_all), k.comm, &x2, &y2 }));
+        for (int64_t i = 0; i < ranks * n; i++) wrong += y[i] != any_word((int)(i / n), r * n + i % n);
+        if (status == TRINE_OK)
+            status = done(
+                &k, trine_broadcast(k.queue, &(trine_broadcast_args){ TRINE_ARGS(broadcast), k.comm, &x1, &y1, root }));
+        for (int64_t i = 0; i < n; i++) wrong += y[i] != any_word(root, i);
+        if (note(&k, 0, status) != TRINE_OK) break;
+    }
+    here->result[r].wrong = wrong;
+    free(x), free(y);
+    leave(&k);
+}
+
 /* Tokens go to experts and back by pieces of a page, some rows wider than that, with experts and places that have no
  * room for all. What comes back has the bits of moe_combine over the rows of all ranks. */
 enum { TOKENS = 37, CHOICES = 3, EXPERTS = 2, ROWS = 60, WIDEST = 1500 };
@@ -544,6 +579,28 @@ static void small_rows(int r, int ranks) {
     }
     here->result[r].wrong = wrong;
     free(x), free(residual), free(y), free(h);
+    leave(&k);
+}
+
+/* More rows than a device holds blocks, where some devices have more ranks than others. */
+static void uneven(int r, int ranks) {
+    enum { ROWS = 700, COLUMNS = 4 };
+    const settings s = { .staging = 64 << 20, .timeout = 20 };
+    rank k = enter(r, ranks, &s);
+    if (note(&k, 0, k.opened) != TRINE_OK) return;
+    float *x = calloc(ROWS * COLUMNS, sizeof *x), *y = calloc(ROWS * COLUMNS, sizeof *y),
+          *h = calloc(ROWS * COLUMNS, sizeof *h);
+    const trine_tensor x2 = trine_tensor_2d(x, TRINE_F32, ROWS, COLUMNS),
+                       y2 = trine_tensor_2d(y, TRINE_F32, ROWS, COLUMNS),
+                       h2 = trine_tensor_2d(h, TRINE_F32, ROWS, COLUMNS);
+    for (int i = 0; i < ROWS * COLUMNS; i++) x[i] = (float)(r + i);
+    note(&k, 0,
+         done(&k, trine_all_reduce_rms_norm(
+                      k.queue, &(trine_all_reduce_rms_norm_args){ TRINE_ARGS(all_reduce_rms_norm), k.comm, .x = &x2,
+                                                                  .residual = &x2, .y = &y2, .residual_out = &h2 })));
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        here->result[r].wrong += h[i] != (float)(ranks * (ranks - 1) / 2 + ranks * i + r + i);
+    free(x), free(y), free(h);
     leave(&k);
 }
 
@@ -1031,7 +1088,11 @@ static int test_devices(void) {
     for (int ranks = 1; ranks <= MOST; ranks += ranks < 3 ? 1 : 5) {
         in_threads(ranks, small_pieces);
         tap(all_told(ranks, 0, TRINE_OK, NULL) && wrong_of(ranks) == 0, "all ops by small pieces, %d threads", ranks);
+        in_threads(ranks, any_bits);
+        tap(all_told(ranks, 0, TRINE_OK, NULL) && wrong_of(ranks) == 0, "copies of any bits, %d threads", ranks);
     }
+    in_threads(4, uneven);
+    tap(all_told(4, 0, TRINE_OK, NULL) && wrong_of(4) == 0, "4 ranks of %d devices", devices);
     test_calls_on_devices();
     if (devices > 1) test_failures();
     trine_close(lib);
@@ -1050,6 +1111,8 @@ int main(int count, char **argument) {
     tap(ended == 4 && all_told(4, 0, TRINE_OK, NULL) && wrong_of(4) == 0, "all ops by small pieces, 4 processes");
     ended = in_processes(8, small_pieces, -1);
     tap(ended == 8 && all_told(8, 0, TRINE_OK, NULL) && wrong_of(8) == 0, "the same, 8 processes");
+    ended = in_processes(4, any_bits, -1);
+    tap(ended == 4 && all_told(4, 0, TRINE_OK, NULL) && wrong_of(4) == 0, "copies of any bits, 4 processes");
     ended = in_processes(4, experts, -1);
     tap(ended == 4 && all_told(4, 0, TRINE_OK, NULL) && wrong_of(4) == 0,
         "tokens to experts and back by small pieces, 4 processes");

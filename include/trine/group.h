@@ -26,7 +26,7 @@ typedef struct trine_comm_options {
     double timeout;       /* seconds that a call waits for another rank; 0: 300 */
     size_t staging_bytes; /* of this rank's memory through which tensors go to and from the others, in pieces if they
                            * are larger; the same on all ranks, and rounded to what the device can use; 0: what suits
-                           * it, 1 MiB on a CPU and 35 MB on an H200 */
+                           * it, 1 MiB on a CPU and 69 MB on an H200 */
 } trine_comm_options;
 
 /* Opens this rank's part of a group of `ranks`, 1 to TRINE_MAX_RANKS, on the queue's device. All ranks call it, and it

@@ -7,9 +7,9 @@
 
 /* A launch that waits for other devices: the next one's blocks do not come before it has ended, since they might take
  * the place of one that another waits for. */
-#define ENTRY_ALONE(name, threads, params) \
+#define ENTRY_ALONE(name, threads, held, params) \
     static DEVICE void name##_body(const params &p); \
-    extern "C" __global__ void __launch_bounds__(threads, 2) name(const __grid_constant__ params p) { \
+    extern "C" __global__ void __launch_bounds__(threads, held) name(const __grid_constant__ params p) { \
         launch_wait(); \
         name##_body(p); \
     } \

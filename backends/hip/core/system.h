@@ -7,7 +7,7 @@
 
 /* A launch that waits for other devices: those of a stream follow each other, so that no block of the next one takes
  * the place of one that another waits for. */
-#define ENTRY_ALONE(name, threads, params) ENTRY_HELD(name, threads, 2, params)
+#define ENTRY_ALONE(name, threads, held, params) ENTRY_HELD(name, threads, 2, params)
 
 struct alignas(16) packet {
     uint32_t word[4];

@@ -34,7 +34,7 @@ static size_t workspace(const trine_call *call) {
 static trine_status launch(const trine_call *call) {
     size_t bytes;
     const trine_tensor a = own_tensor(call, ALL_GATHER_MATMUL_A), all = gathered_of(call, &bytes);
-    const int64_t width = (int64_t)trine_dtype_size(a.dtype), elements = EXCHANGE_PACKET / 2 / width;
+    const int64_t width = (int64_t)trine_dtype_size(a.dtype), elements = EXCHANGE_PACKET / width;
     const simt_function function = { .variant = (int)width };
     exchange_params p =
         lines_of(&a, &all, call->dim[ALL_GATHER_MATMUL_DIM_M], call->dim[ALL_GATHER_MATMUL_DIM_K], elements);
@@ -44,7 +44,7 @@ static trine_status launch(const trine_call *call) {
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     const int64_t width = (int64_t)trine_dtype_size(call->type[ALL_GATHER_MATMUL_TYPE_T]);
-    trine_kernel_edge(edges, ALL_GATHER_MATMUL_DIM_K, EXCHANGE_PACKET / 2 / width);
+    trine_kernel_edge(edges, ALL_GATHER_MATMUL_DIM_K, EXCHANGE_PACKET / width);
 }
 
 SIMT_KERNELS(all_gather_matmul) = {

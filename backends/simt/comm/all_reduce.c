@@ -19,9 +19,9 @@ static double bytes_of(const trine_call *call) {
     return (double)(call->dim[ALL_REDUCE_DIM_RANKS] - 1) * (double)call->dim[ALL_REDUCE_DIM_N] *
            (double)trine_dtype_size(call->type[ALL_REDUCE_TYPE_T]);
 }
-static double seconds_one(const trine_call *call) { return 2e-6 + bytes_of(call) / 250e9; }
+static double seconds_one(const trine_call *call) { return 3.5e-6 + bytes_of(call) / 315e9; }
 static double seconds_two(const trine_call *call) {
-    return 3e-6 + 2 * bytes_of(call) / (double)call->dim[ALL_REDUCE_DIM_RANKS] / 300e9;
+    return 4e-6 + 2 * bytes_of(call) / (double)call->dim[ALL_REDUCE_DIM_RANKS] / 330e9;
 }
 
 static const char *refuse_one(const trine_call *call) {

@@ -142,7 +142,7 @@ static trine_status launch(const trine_call *call) {
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     const int64_t block = ((const trine_all_reduce_quantized_args *)call->args)->block;
-    exchange_edges(call, edges, ALL_REDUCE_QUANTIZED_DIM_N, EXCHANGE_PACKET / 2, 1);
+    exchange_edges(call, edges, ALL_REDUCE_QUANTIZED_DIM_N, EXCHANGE_PACKET, 1);
     trine_kernel_edge(edges, ALL_REDUCE_QUANTIZED_DIM_N, block);
     trine_kernel_edge(edges, ALL_REDUCE_QUANTIZED_DIM_N, PANEL / block * block);
 }

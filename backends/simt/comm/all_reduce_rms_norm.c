@@ -8,12 +8,18 @@
 
 /* Blocks of a launch at most, of which each has a row in the workspace. */
 static int64_t blocks_of(const trine_call *call) {
-    const int64_t r = call->dim[ALL_REDUCE_RMS_NORM_DIM_R], most = simt_group_blocks(call);
+    const int64_t r = call->dim[ALL_REDUCE_RMS_NORM_DIM_R], most = simt_group_blocks(call, RMS_HELD);
     return r < most ? r : most;
 }
 
 static size_t workspace(const trine_call *call) {
     return (size_t)(blocks_of(call) * call->dim[ALL_REDUCE_RMS_NORM_DIM_N]) * sizeof(float);
+}
+
+/* Does each row begin with a whole packet's address? */
+static bool whole_rows(const simt_rows *rows, bool is_f32, trine_dtype T) {
+    const size_t width = is_f32 ? sizeof(float) : trine_dtype_size(T);
+    return ((uintptr_t)rows->data | (uintptr_t)rows->row * width) % EXCHANGE_PACKET == 0;
 }
 
 static trine_status launch(const trine_call *call) {
@@ -34,14 +40,20 @@ static trine_status launch(const trine_call *call) {
                      .round = args->rounding == TRINE_ROUND_BEFORE_WEIGHT,
                      .f32_residual = call->type[ALL_REDUCE_RMS_NORM_TYPE_R] == TRINE_F32,
                      .f32_weight = call->type[ALL_REDUCE_RMS_NORM_TYPE_W] == TRINE_F32 };
-    return simt_exchange_more(call, &(simt_function){ .type = { T } }, &p, sizeof p, rows * EXCHANGE_THREADS, 1);
+    /* those that are not given have no address */
+    p.exchange.aligned = p.exchange.aligned && p.exchange.n * (int64_t)sizeof(float) % EXCHANGE_PACKET == 0 &&
+                         whole_rows(&p.weight, p.f32_weight, T) && whole_rows(&p.residual, p.f32_residual, T) &&
+                         whole_rows(&p.residual_out, p.f32_residual, T);
+    return simt_exchange_more(call, &(simt_function){ .type = { T } }, &p, sizeof p, blocks_of(call) * EXCHANGE_THREADS,
+                              1);
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     const int64_t elements = EXCHANGE_PACKET / (int64_t)trine_dtype_size(call->type[ALL_REDUCE_RMS_NORM_TYPE_T]);
     trine_kernel_edge(edges, ALL_REDUCE_RMS_NORM_DIM_N, elements);
     trine_kernel_edge(edges, ALL_REDUCE_RMS_NORM_DIM_N, elements * EXCHANGE_THREADS);
-    trine_kernel_edge(edges, ALL_REDUCE_RMS_NORM_DIM_R, simt_group_room(call) / EXCHANGE_THREADS);
+    trine_kernel_edge(edges, ALL_REDUCE_RMS_NORM_DIM_N, RMS_KEPT * EXCHANGE_THREADS);
+    trine_kernel_edge(edges, ALL_REDUCE_RMS_NORM_DIM_R, simt_group_blocks(call, RMS_HELD));
 }
 
 SIMT_KERNELS(all_reduce_rms_norm) = { { .name = SIMT_NAME, .workspace = workspace, .launch = launch, .edges = edges },

@@ -14,12 +14,12 @@ static trine_status launch(const trine_call *call) {
                        *received = trine_call_given(call, ALL_TO_ALL_V_RECEIVED);
     const int64_t ranks = call->dim[ALL_TO_ALL_V_DIM_RANKS], m = call->dim[ALL_TO_ALL_V_DIM_M],
                   n = call->dim[ALL_TO_ALL_V_DIM_N],
-                  elements = EXCHANGE_PACKET / 2 / (int64_t)trine_dtype_size(call->type[ALL_TO_ALL_V_TYPE_T]);
+                  elements = EXCHANGE_PACKET / (int64_t)trine_dtype_size(call->type[ALL_TO_ALL_V_TYPE_T]);
     const trine_tensor all = exchange_rows(call->workspace, counts->dtype, ranks, ranks);
     const trine_status status = exchange_copies(call, counts, &all, ranks, 0);
     if (status != TRINE_OK) return status;
-    vary_params p = { .exchange = exchange_of(&call->tensor[ALL_TO_ALL_V_X], &call->tensor[ALL_TO_ALL_V_Y], n,
-                                              EXCHANGE_PACKET / 2),
+    vary_params p = { .exchange =
+                          exchange_of(&call->tensor[ALL_TO_ALL_V_X], &call->tensor[ALL_TO_ALL_V_Y], n, EXCHANGE_PACKET),
                       .counts = call->workspace,
                       .received = received ? received->data : NULL,
                       .m = m,
@@ -31,7 +31,7 @@ static trine_status launch(const trine_call *call) {
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
-    const int64_t elements = EXCHANGE_PACKET / 2 / (int64_t)trine_dtype_size(call->type[ALL_TO_ALL_V_TYPE_T]),
+    const int64_t elements = EXCHANGE_PACKET / (int64_t)trine_dtype_size(call->type[ALL_TO_ALL_V_TYPE_T]),
                   row = simt_blocks(call->dim[ALL_TO_ALL_V_DIM_N], elements);
     trine_kernel_edge(edges, ALL_TO_ALL_V_DIM_N, elements);
     if (row > 0) trine_kernel_edge(edges, ALL_TO_ALL_V_DIM_M, simt_group_room(call) / row);

@@ -72,7 +72,7 @@ template <class Bits> DEVICE void vary_rows(const vary_params &q) {
         const int64_t i = round * e.step + e.lane;
         for (int d = 1; d < p.ranks; d++) {
             const int to = p.rank + d < p.ranks ? p.rank + d : p.rank + d - p.ranks;
-            if (i < between(to)) packet_put(e.place(to, p.rank, round, 0), load(to, i));
+            if (i < between(to)) e.send_copy(to, round, load(to, i));
         }
     };
     e.greet();
@@ -83,9 +83,9 @@ template <class Bits> DEVICE void vary_rows(const vary_params &q) {
             if (r == p.rank)
                 store(r, i, load(r, i));
             else if (i < between(r))
-                store(r, i, e.take(e.place(p.rank, r, round, 0), r));
+                store(r, i, e.take_copy(r, round));
         }
-        system_fence();
+        e.end_round(i + EXCHANGE_ROUNDS * e.step < packets);
     }
     for (int64_t i = e.lane; i < (q.capacity - plan.end) * width; i += e.step)
         copy::store(p, plan.end + i / width, i % width, packet{ { 0, 0, 0, 0 } });
@@ -95,7 +95,7 @@ template <class Bits> DEVICE void vary_rows(const vary_params &q) {
 EXCHANGE_ENTRY(all_to_all_v_4, copy_rows<uint32_t>)
 EXCHANGE_ENTRY(all_to_all_v_8, copy_rows<uint64_t>)
 #define VARY_ENTRY(name, Bits) \
-    ENTRY_ALONE(name, EXCHANGE_THREADS, vary_params) { vary_rows<Bits>(p); }
+    ENTRY_ALONE(name, EXCHANGE_THREADS, EXCHANGE_HELD, vary_params) { vary_rows<Bits>(p); }
 VARY_ENTRY(all_to_all_v_rows_1, uint8_t)
 VARY_ENTRY(all_to_all_v_rows_2, uint16_t)
 VARY_ENTRY(all_to_all_v_rows_4, uint32_t)

@@ -11,7 +11,7 @@ static trine_status launch(const trine_call *call) {
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     const int64_t width = (int64_t)trine_dtype_size(call->type[BROADCAST_TYPE_T]);
-    exchange_edges(call, edges, BROADCAST_DIM_N, width < 8 ? 8 / width : 1, 1);
+    exchange_edges(call, edges, BROADCAST_DIM_N, EXCHANGE_PACKET / (width < 8 ? width : 8), 1);
 }
 
 SIMT_KERNELS(broadcast) = { { .name = SIMT_NAME, .launch = launch, .edges = edges }, { 0 } };

@@ -6,11 +6,14 @@
  * by itself, in one access of 8 bytes, that it is there. Who has read a packet writes ones again. So data need no
  * flags, no fences and no second way across: a call costs one.
  *
+ * Copies can be of any bits: words that would look absent go in a packet of their own, beside the one that says so.
+ *
  * A place is used again by the same thread, and when: launches take two sets of places in turn, and a launch ends when
  * it has seen that all ranks have begun theirs (a greeting, which also says what they call). So a rank's launch finds
  * that set free which it used two launches ago: the others have ended that one, for they have begun the next. Within a
  * launch a thread sends round k + 1 before it reads round k; its partners have sent round k - 1 when they had read and
- * cleared k - 3, which is the round that k + 1 takes the places of. */
+ * cleared k - 3, which is the round that k + 1 takes the places of. A fence after each round sees to this order, where
+ * places are used again at all. */
 #ifndef TRINE_SIMT_EXCHANGE_H
 #define TRINE_SIMT_EXCHANGE_H
 
@@ -20,6 +23,7 @@
 enum {
     EXCHANGE_RANKS = 64,
     EXCHANGE_THREADS = 512,
+    EXCHANGE_HELD = 4, /* blocks that a unit has at most at the same time */
     EXCHANGE_PACKET = 16,
     EXCHANGE_ROUNDS = 4,
     EXCHANGE_SETS = 2,
@@ -45,7 +49,7 @@ typedef struct exchange_params {
     uint32_t *stop;             /* a thread has given up */
     exchange_report *report;
     uint64_t patience; /* nanoseconds */
-    int64_t room;      /* places of a rank in a round */
+    int64_t room;      /* places of another rank in a round; of all 32 bits count */
     uint32_t op, note; /* what this rank calls: the op, and a hash of the rest */
     int32_t rank, ranks, blocks;
     int32_t kind; /* of sums: TRINE_RANKS_*; of a broadcast the root */

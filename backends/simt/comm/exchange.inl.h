@@ -10,6 +10,7 @@
 #include <system.h>
 
 #define ABSENT 0xffffffffu
+#define BESIDE 0xfffffffeu /* of copies: the word itself is in a packet of the other kind */
 
 DEVICE bool is_there(const packet &p) { return p.word[1] != ABSENT && p.word[3] != ABSENT; }
 
@@ -38,8 +39,11 @@ struct exchange {
     }
     /* Places of two kinds: what goes to be added up, and what has been. */
     DEVICE char *place(int to, int from, int64_t round, int kind) const {
-        const int64_t turn = (kind * EXCHANGE_SETS + set) * EXCHANGE_ROUNDS + (round & (EXCHANGE_ROUNDS - 1));
-        return p.area[to] + EXCHANGE_HEAD + ((turn * p.ranks + from) * p.room + lane) * EXCHANGE_PACKET;
+        const uint32_t turn = (uint32_t)((kind * EXCHANGE_SETS + set) * EXCHANGE_ROUNDS) +
+                              ((uint32_t)round & (EXCHANGE_ROUNDS - 1)),
+                       other = (uint32_t)(from < to ? from : from - 1), room = (uint32_t)p.room;
+        const uint32_t before = (turn * (uint32_t)(p.ranks - 1) + other) * room + (uint32_t)lane;
+        return p.area[to] + EXCHANGE_HEAD + (uint64_t)before * EXCHANGE_PACKET;
     }
 
     DEVICE void give_up(int why, int about) {
@@ -83,6 +87,30 @@ struct exchange {
         const packet got = wait_for(at, from);
         packet_put(at, packet{ { ABSENT, ABSENT, ABSENT, ABSENT } });
         return got;
+    }
+
+    /* Data of any bits: a word that would look absent goes beside. */
+    static DEVICE bool goes_beside(uint32_t word) { return word >= BESIDE; }
+    DEVICE void send_copy(int to, int64_t round, packet x) const {
+        const bool first = goes_beside(x.word[1]), second = goes_beside(x.word[3]);
+        if (first || second) packet_put(place(to, p.rank, round, 1), packet{ { x.word[1], 0, x.word[3], 0 } });
+        if (first) x.word[1] = BESIDE;
+        if (second) x.word[3] = BESIDE;
+        packet_put(place(to, p.rank, round, 0), x);
+    }
+    DEVICE packet take_copy(int from, int64_t round) {
+        packet x = take(place(p.rank, from, round, 0), from);
+        const bool first = x.word[1] == BESIDE, second = x.word[3] == BESIDE;
+        if (!first && !second) return x;
+        const packet beside = take(place(p.rank, from, round, 1), from);
+        if (first) x.word[1] = beside.word[0];
+        if (second) x.word[3] = beside.word[2];
+        return x;
+    }
+
+    /* What this round has cleared is so before this thread sends more, if there is a round that uses it again. */
+    static DEVICE void end_round(bool again) {
+        if (again) system_fence();
     }
 
     DEVICE bool greets() const { return block_index() == 0 && thread_index() < p.ranks && thread_index() != p.rank; }
@@ -172,7 +200,7 @@ template <class T, class sums = summed<T>> DEVICE void sum_directly(const exchan
         for (int r = 0; r < p.ranks; r++)
             all.add(r == p.rank ? sums::load(p, r, i) : e.take(e.place(p.rank, r, round, 0), r), r == 0, p.kind);
         sums::store(p, i, all.rounded_off());
-        system_fence();
+        e.end_round(i + EXCHANGE_ROUNDS * e.step < packets);
     }
     e.end();
 }
@@ -207,29 +235,27 @@ template <class T, class sums = summed<T>> DEVICE void sum_by_parts(const exchan
             const int64_t i = place_of(round - 1, r);
             if (r != p.rank && i < packets) sums::store(p, i, e.take(e.place(p.rank, r, round - 1, 1), r));
         }
-        system_fence();
+        e.end_round(place_of(round + EXCHANGE_ROUNDS - 1, 0) < packets);
     }
     e.end();
 }
 
 /* ----------------------------------------------------------------------------------------------------------- copies */
 
-/* Any bits: half of a packet, so that none of its halves can look absent. */
 template <class Bits> struct copied {
-    enum { N = EXCHANGE_PACKET / 2 / sizeof(Bits) };
+    enum { N = EXCHANGE_PACKET / sizeof(Bits) };
 
     static DEVICE int64_t packets(const exchange_params &p) { return (p.n + N - 1) / N; }
     static DEVICE packet load(const exchange_params &p, int64_t row, int64_t i) {
         Bits raw[N];
-        uint32_t words[2];
+        packet x;
         load_bits(raw, (const char *)p.x + row * p.x_row, lane{ i * N, p.n, p.aligned });
-        __builtin_memcpy(words, raw, sizeof words);
-        return packet{ { words[0], 0, words[1], 0 } };
+        __builtin_memcpy(&x, raw, sizeof x);
+        return x;
     }
     static DEVICE void store(const exchange_params &p, int64_t row, int64_t i, const packet &x) {
         Bits raw[N];
-        const uint32_t words[2] = { x.word[0], x.word[2] };
-        __builtin_memcpy(raw, words, sizeof words);
+        __builtin_memcpy(raw, &x, sizeof x);
         store_bits(raw, (char *)p.y + row * p.y_row, lane{ i * N, p.n, p.aligned });
     }
 };
@@ -242,7 +268,7 @@ template <class Bits, class copy = copied<Bits>> DEVICE void copy_rows(const exc
         const int64_t i = round * e.step + e.lane;
         for (int d = 1; d < p.ranks && i < packets; d++) {
             const int to = p.rank + d < p.ranks ? p.rank + d : p.rank + d - p.ranks;
-            packet_put(e.place(to, p.rank, round, 0), copy::load(p, to, i));
+            e.send_copy(to, round, copy::load(p, to, i));
         }
     };
     e.greet();
@@ -250,43 +276,40 @@ template <class Bits, class copy = copied<Bits>> DEVICE void copy_rows(const exc
     for (int64_t round = 0, i = e.lane; i < packets && !e.failed; round++, i += e.step) {
         send(round + 1);
         for (int r = 0; r < p.ranks; r++)
-            copy::store(p, r, i, r == p.rank ? copy::load(p, r, i) : e.take(e.place(p.rank, r, round, 0), r));
-        system_fence();
+            copy::store(p, r, i, r == p.rank ? copy::load(p, r, i) : e.take_copy(r, round));
+        e.end_round(i + EXCHANGE_ROUNDS * e.step < packets);
     }
     e.end();
 }
 
-/* From the root; what the others send it back says that they have room again. */
+/* From the root. Where places are used again, what the others send it back after a fence says that they are clear. */
 template <class Bits> DEVICE void copy_of_root(const exchange_params &p) {
     using copy = copied<Bits>;
     exchange e(p);
     const int root = p.kind;
     const int64_t packets = (p.n + copy::N - 1) / copy::N;
-    const auto send = [&](int64_t round) {
-        const int64_t i = round * e.step + e.lane;
-        if (i >= packets) return;
-        const packet x = p.rank == root ? copy::load(p, 0, i) : packet{ { 0, 0, 0, 0 } };
-        for (int r = 0; r < p.ranks; r++)
-            if (r != p.rank && (p.rank == root || r == root)) packet_put(e.place(r, p.rank, round, 0), x);
-    };
     e.greet();
-    send(0);
     for (int64_t round = 0, i = e.lane; i < packets && !e.failed; round++, i += e.step) {
-        send(round + 1);
-        packet x = p.rank == root ? copy::load(p, 0, i) : packet{ { 0, 0, 0, 0 } };
-        for (int r = 0; r < p.ranks; r++) {
-            if (r == p.rank || (p.rank != root && r != root)) continue;
-            const packet got = e.take(e.place(p.rank, r, round, 0), r);
-            if (r == root) x = got;
+        if (p.rank == root) {
+            const packet x = copy::load(p, 0, i);
+            for (int r = 0; r < p.ranks && round >= EXCHANGE_ROUNDS; r++)
+                if (r != root) e.take(e.place(root, r, round, 0), r);
+            e.end_round(round >= EXCHANGE_ROUNDS);
+            for (int r = 0; r < p.ranks && !e.failed; r++)
+                if (r != root) e.send_copy(r, round, x);
+            copy::store(p, 0, i, x);
+        } else {
+            copy::store(p, 0, i, e.take_copy(root, round));
+            const bool again = i + EXCHANGE_ROUNDS * e.step < packets;
+            e.end_round(again);
+            if (again) packet_put(e.place(root, p.rank, round, 0), packet{ { 0, 0, 0, 0 } });
         }
-        copy::store(p, 0, i, x);
-        system_fence();
     }
     e.end();
 }
 
 #define EXCHANGE_ENTRY(name, run) \
-    ENTRY_ALONE(name, EXCHANGE_THREADS, exchange_params) { run(p); }
+    ENTRY_ALONE(name, EXCHANGE_THREADS, EXCHANGE_HELD, exchange_params) { run(p); }
 #define SUM_ENTRIES(op, run) \
     EXCHANGE_ENTRY(op##_f32, run<f32>) \
     EXCHANGE_ENTRY(op##_bf16, run<bf16>) \

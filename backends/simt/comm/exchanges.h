@@ -43,15 +43,15 @@ static inline trine_status exchange_sums(const trine_call *call, const char *ste
                          parts);
 }
 
-/* Copies: half of a packet is data, as elements of up to 8 bytes. */
+/* Copies: packets of elements of up to 8 bytes. */
 static inline trine_status exchange_copies(const trine_call *call, const trine_tensor *x, const trine_tensor *y,
                                            int64_t n, int root) {
-    exchange_params p = exchange_of(x, y, n, EXCHANGE_PACKET / 2);
+    exchange_params p = exchange_of(x, y, n, EXCHANGE_PACKET);
     const size_t width = trine_dtype_size(x->dtype);
     const simt_function function = { .variant = (int)(width < 8 ? width : 8) };
     if (width > 8) p.n *= (int64_t)(width / 8);
     p.kind = root;
-    return simt_exchange(call, &function, &p, simt_blocks(n * (int64_t)width, EXCHANGE_PACKET / 2), 1);
+    return simt_exchange(call, &function, &p, simt_blocks(n * (int64_t)width, EXCHANGE_PACKET), 1);
 }
 
 static inline void exchange_edges(const trine_call *call, trine_kernel_edges *edges, int symbol, int64_t elements,

@@ -16,10 +16,12 @@ static inline void *moves_part(const trine_call *call, size_t *at, size_t bytes)
 /* Every rank gets n numbers of each. */
 static inline trine_status moves_gather(const trine_call *call, const int32_t *own, int32_t *all, int64_t n) {
     const simt_function function = { .step = "gather", .variant = (int)sizeof *own };
-    exchange_params p = {
-        .x = own, .y = all, .n = n, .y_row = n * (int64_t)sizeof *own, .aligned = n * (int64_t)sizeof *own % 8 == 0
-    };
-    return simt_exchange(call, &function, &p, simt_blocks(n * (int64_t)sizeof *own, EXCHANGE_PACKET / 2), 1);
+    exchange_params p = { .x = own,
+                          .y = all,
+                          .n = n,
+                          .y_row = n * (int64_t)sizeof *own,
+                          .aligned = n * (int64_t)sizeof *own % EXCHANGE_PACKET == 0 };
+    return simt_exchange(call, &function, &p, simt_blocks(n * (int64_t)sizeof *own, EXCHANGE_PACKET), 1);
 }
 
 /* Rows of x, which have n elements, go to rows of y, which are so many bytes apart, by the lists; about `rows`. */

@@ -42,27 +42,26 @@ template <class Bits> struct copied_lines : copied<Bits> {
     static DEVICE packet load(const exchange_params &p, int row, int64_t i) {
         const place at(p, i);
         Bits raw[N];
-        uint32_t words[2];
+        packet x;
         load_bits(raw, (const char *)p.x + row * p.x_row + at.line * p.x_line, at.elements);
-        __builtin_memcpy(words, raw, sizeof words);
-        return packet{ { words[0], 0, words[1], 0 } };
+        __builtin_memcpy(&x, raw, sizeof x);
+        return x;
     }
     static DEVICE void store(const exchange_params &p, int row, int64_t i, const packet &x) {
         const place at(p, i);
         Bits raw[N];
-        const uint32_t words[2] = { x.word[0], x.word[2] };
-        __builtin_memcpy(raw, words, sizeof words);
+        __builtin_memcpy(raw, &x, sizeof x);
         store_bits(raw, (char *)p.y + row * p.y_row + at.line * p.y_line, at.elements);
     }
 };
 
 #define PRODUCT_SUM_ENTRY(name, T, run) \
-    ENTRY_ALONE(name, EXCHANGE_THREADS, exchange_params) { run<T, summed_products<T>>(p); }
+    ENTRY_ALONE(name, EXCHANGE_THREADS, EXCHANGE_HELD, exchange_params) { run<T, summed_products<T>>(p); }
 #define PRODUCT_SUM_ENTRIES(op, run) \
     PRODUCT_SUM_ENTRY(op##_f32, f32, run) \
     PRODUCT_SUM_ENTRY(op##_bf16, bf16, run) \
     PRODUCT_SUM_ENTRY(op##_f16, f16, run)
 #define LINE_COPY_ENTRY(name, Bits) \
-    ENTRY_ALONE(name, EXCHANGE_THREADS, exchange_params) { copy_rows<Bits, copied_lines<Bits>>(p); }
+    ENTRY_ALONE(name, EXCHANGE_THREADS, EXCHANGE_HELD, exchange_params) { copy_rows<Bits, copied_lines<Bits>>(p); }
 
 #endif

@@ -7,10 +7,29 @@
 #include "exchange.inl.h"
 #include "rows.h"
 
+/* Half of a packet is data. */
+template <class Bits> struct copied_half {
+    enum { N = EXCHANGE_PACKET / 2 / sizeof(Bits) };
+
+    static DEVICE packet load(const exchange_params &p, int64_t row, int64_t i) {
+        Bits raw[N];
+        uint32_t words[2];
+        load_bits(raw, (const char *)p.x + row * p.x_row, lane{ i * N, p.n, p.aligned });
+        __builtin_memcpy(words, raw, sizeof words);
+        return packet{ { words[0], 0, words[1], 0 } };
+    }
+    static DEVICE void store(const exchange_params &p, int64_t row, int64_t i, const packet &x) {
+        Bits raw[N];
+        const uint32_t words[2] = { x.word[0], x.word[2] };
+        __builtin_memcpy(raw, words, sizeof words);
+        store_bits(raw, (char *)p.y + row * p.y_row, lane{ i * N, p.n, p.aligned });
+    }
+};
+
 #define NO_ROW 0x80000000u /* and what is above it: no place that is absent is one */
 
 template <class Bits> DEVICE void move_rows(const exchange_params &p) {
-    using copy = copied<Bits>;
+    using copy = copied_half<Bits>;
     exchange e(p);
     const moved_rows &moves = *(const moved_rows *)p.moves;
     const moved_row *const list = (const moved_row *)(&moves + 1);
@@ -40,7 +59,7 @@ template <class Bits> DEVICE void move_rows(const exchange_params &p) {
             const packet x = r == p.rank ? packet_for(r, i) : e.take(e.place(p.rank, r, round, 0), r);
             if (x.word[1] < NO_ROW) copy::store(p, (int)x.word[1], i % row_packets, x);
         }
-        system_fence();
+        e.end_round(i + EXCHANGE_ROUNDS * e.step < packets);
     }
     e.end();
 }

@@ -59,7 +59,7 @@ typedef struct group {
     const trine_host *host;
     const trine_device *device;
     void *first, *queue;     /* that it was opened with; of the last call */
-    int rank, ranks, beside; /* beside: ranks of the same device */
+    int rank, ranks, beside; /* beside: ranks of the device that has most: all ranks launch as many blocks */
     int64_t room;
     double timeout;
     area *own;
@@ -81,22 +81,24 @@ static simt_device *state_of(const trine_device *device) { return device->state;
 
 /* ------------------------------------------------------------------------------------------------------------ areas */
 
-/* Places of all ranks in a round: of so much memory, or else for two ranks one for each thread that a device's units
- * start with, and as many for more of them. */
+/* Places of all other ranks in a round: of so much memory, or else for one of them one for each thread that a device's
+ * units start with, and as many for more of them. */
 static int64_t places_of(const simt_device *d, size_t staging) {
     return staging > 0 ? (int64_t)(staging / PLACES / EXCHANGE_PACKET)
                        : SIMT_EXCHANGES * (int64_t)d->units * EXCHANGE_THREADS;
 }
 
-/* Of one rank. */
+static int others(int ranks) { return ranks > 1 ? ranks - 1 : 1; }
+
+/* Of one of them. */
 static int64_t room_of(const simt_device *d, int ranks, size_t staging) {
-    const int64_t blocks = places_of(d, staging) / ranks / EXCHANGE_THREADS;
+    const int64_t blocks = places_of(d, staging) / others(ranks) / EXCHANGE_THREADS;
     return (blocks > 0 ? blocks : 1) * EXCHANGE_THREADS;
 }
 
 /* The same for groups of any number of ranks, if that leaves each a block: one takes what another has left. */
 static size_t bytes_of(const simt_device *d, int ranks, size_t staging) {
-    const int64_t places = places_of(d, staging), used = ranks * room_of(d, ranks, staging);
+    const int64_t places = places_of(d, staging), used = others(ranks) * room_of(d, ranks, staging);
     return EXCHANGE_HEAD + (size_t)PLACES * (size_t)(used > places ? used : places) * EXCHANGE_PACKET;
 }
 
@@ -198,6 +200,16 @@ static trine_status map_peer(group *g, int r, const blob *b) {
     return TRINE_OK;
 }
 
+static int ranks_of_device(const group *g, const void *blobs, const char *pci) {
+    int count = 0;
+    for (int r = 0; r < g->ranks; r++) {
+        blob b;
+        memcpy(&b, (const char *)blobs + (size_t)r * TRINE_COMM_BLOB, sizeof b);
+        count += strncmp(b.pci, pci, sizeof b.pci - 1) == 0;
+    }
+    return count;
+}
+
 static trine_status join(void *comm, const void *blobs) {
     group *g = comm;
     simt_device *d = state_of(g->device);
@@ -209,7 +221,8 @@ static trine_status join(void *comm, const void *blobs) {
         memcpy(&b, (const char *)blobs + (size_t)r * TRINE_COMM_BLOB, sizeof b);
         b.pci[sizeof b.pci - 1] = 0;
         g->peer[r].pid = b.pid;
-        g->beside += strcmp(b.pci, g->device->info.pci) == 0;
+        const int same = ranks_of_device(g, blobs, b.pci);
+        if (same > g->beside) g->beside = same;
         if (r == g->rank)
             g->peer[r].area = (char *)(uintptr_t)g->own->memory;
         else
@@ -427,8 +440,11 @@ int64_t simt_group_room(const trine_call *call) {
     return g != NULL ? g->room : room_of(call->device, (int)call->dim[call->plan->ranks], 0);
 }
 
-int64_t simt_group_blocks(const trine_call *call) {
-    return SIMT_EXCHANGES * (int64_t)((const simt_queue *)call->queue)->units;
+int64_t simt_group_blocks(const trine_call *call, int held) {
+    const group *g = call->comm;
+    const int64_t most = held < SIMT_EXCHANGES ? held : SIMT_EXCHANGES;
+    const int64_t blocks = most * ((const simt_queue *)call->queue)->units / (g != NULL ? g->beside : 1);
+    return blocks > 0 ? blocks : 1;
 }
 
 int simt_group_rank(const trine_call *call) { return ((const group *)call->comm)->rank; }
@@ -440,7 +456,7 @@ trine_status simt_exchange_more(const trine_call *call, const simt_function *fun
     const trine_status status = told(g, call->plan->op);
     if (status != TRINE_OK) return status;
     /* as many blocks as have room, on the device at once with those of the other ranks there */
-    const int64_t held = simt_group_blocks(call) / g->beside, fit = g->room / EXCHANGE_THREADS;
+    const int64_t held = simt_group_blocks(call, EXCHANGE_HELD), fit = g->room / EXCHANGE_THREADS;
     int64_t blocks = simt_blocks(packets, (int64_t)parts * EXCHANGE_THREADS);
     if (blocks > held) blocks = held;
     if (blocks > fit) blocks = fit;

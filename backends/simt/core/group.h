@@ -20,8 +20,8 @@ trine_status simt_exchange_more(const trine_call *call, const simt_function *fun
 
 int simt_group_rank(const trine_call *call);
 
-/* Blocks of a launch at most, those of other ranks on the device included. */
-int64_t simt_group_blocks(const trine_call *call);
+/* Blocks of a launch at most, of which a unit holds so many: each rank on the device has its share. */
+int64_t simt_group_blocks(const trine_call *call, int held);
 
 /* Packets that all ranks of a group of the queue's device send in a round, at most; of any call. */
 int64_t simt_group_room(const trine_call *call);

@@ -8,7 +8,7 @@
 
 #include <target.h>
 
-#define ENTRY_ALONE(name, threads, params) \
+#define ENTRY_ALONE(name, threads, held, params) \
     static void run_##name(const params &p); \
     extern "C" __attribute__((visibility("default"))) unsigned entry_##name(const void *p) { \
         if (p != nullptr) run_##name(*(const params *)p); \
