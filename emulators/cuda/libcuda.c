@@ -88,11 +88,16 @@ typedef struct graph {
 static CUstream captured;
 static graph *capture;
 
+/* Launches of this thread that wait for others, and have not been waited for. A device would not load code before they
+ * have ended, nor begin what ranks that share it launch meanwhile. With $STUB_LOADS it would. */
+static _Thread_local int waiting;
+
 /* The emulator runs one launch at a time, whoever submits it, but for those that wait for others. */
 static CUresult perform(const work *w) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     if (w->entry != NULL) {
         const bool alone = w->entry(NULL) & EMULATOR_ALONE;
+        if (alone) waiting++;
         if (!alone) pthread_mutex_lock(&lock);
         emulator_launch(w->entry, w->params, w->blocks, w->threads, w->cluster);
         if (!alone) pthread_mutex_unlock(&lock);
@@ -319,6 +324,7 @@ static void *find_entry(CUmodule module, const char *entry) {
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
     char entry[128];
     IN_CONTEXT(cuModuleGetFunction);
+    if (waiting > 0 && stub.devices == 1 && getenv("STUB_LOADS") == NULL) return CUDA_ERROR_NOT_PERMITTED;
     if (stub_chip_chosen() != NULL) {
         *function = stub_chip_function(name);
         return CUDA_SUCCESS;
@@ -452,12 +458,14 @@ CUresult cuStreamDestroy(CUstream stream) {
 CUresult cuStreamSynchronize(CUstream stream) {
     IN_CONTEXT(cuStreamSynchronize);
     if (breaks_capture(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    waiting = 0;
     return CUDA_SUCCESS;
 }
 
 CUresult cuStreamQuery(CUstream stream) {
     (void)stream;
     IN_CONTEXT(cuStreamQuery);
+    waiting = 0;
     return CUDA_SUCCESS;
 }
 

@@ -210,7 +210,7 @@ static trine_status launch_or_find(const trine_call *call, const cuda_launch *la
     trine_status status = cuda_enter(d, &scope);
     if (status != TRINE_OK) return status;
     if (code == NULL) status = find_function(d, call, launch, &code);
-    if (status == TRINE_OK) status = launch_code(d, code, launch, queue->stream);
+    if (status == TRINE_OK && !queue->loads_only) status = launch_code(d, code, launch, queue->stream);
     cuda_leave(d, scope);
     return status;
 }

@@ -45,6 +45,7 @@ typedef struct cuda_queue {
     CUgreenCtx green;       /* of its part */
     cuda_clusters clusters; /* that its units hold, if they are not all */
     CUevent mark[CUDA_MARKS];
+    bool loads_only; /* code: launches do no more */
 } cuda_queue;
 
 /* The first queue retains the primary context, which stays: other queues may come, and the process's end releases

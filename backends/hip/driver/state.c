@@ -107,7 +107,7 @@ static trine_status launch(const trine_call *call, const simt_function *function
     trine_status status = hip_enter(d, &scope);
     if (status != TRINE_OK) return status;
     if (code == NULL) status = find_function(d, call, function, &code);
-    if (status == TRINE_OK) {
+    if (status == TRINE_OK && !queue->loads_only) {
         void *arguments[] = { (void *)(uintptr_t)params, &blocks };
         status = HIP_CALL(d->driver, ModuleLaunchKernel, code, (unsigned)width, (unsigned)height, 1, (unsigned)threads,
                           1, 1, 0, queue->stream, arguments, NULL);

@@ -39,6 +39,7 @@ typedef struct hip_queue {
     int units;
     uint64_t part; /* set of the device's groups, which are its own; 0: it has all CUs */
     hip_event mark[HIP_MARKS];
+    bool loads_only; /* code: launches do no more */
 } hip_queue;
 
 /* part.c: parts the device's CUs, once, and opens the stream of a queue that has taken groups of them. The lock is held

@@ -31,7 +31,7 @@ static size_t workspace(const trine_call *call) {
     return product(call, &bytes, false) == TRINE_OK ? bytes : 0;
 }
 
-static trine_status launch(const trine_call *call) {
+static trine_status run(const trine_call *call) {
     size_t bytes;
     const trine_tensor a = own_tensor(call, ALL_GATHER_MATMUL_A), all = gathered_of(call, &bytes);
     const int64_t width = (int64_t)trine_dtype_size(a.dtype), elements = EXCHANGE_PACKET / width;
@@ -41,6 +41,7 @@ static trine_status launch(const trine_call *call) {
     const trine_status status = simt_exchange(call, &function, &p, line_packets(&p, elements), 1);
     return status == TRINE_OK ? product(call, &bytes, true) : status;
 }
+static trine_status launch(const trine_call *call) { return simt_group_run(call, run); }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     const int64_t width = (int64_t)trine_dtype_size(call->type[ALL_GATHER_MATMUL_TYPE_T]);

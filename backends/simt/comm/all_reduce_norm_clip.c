@@ -75,7 +75,7 @@ static size_t workspace(const trine_call *call) {
     return plan(call, &bytes) == TRINE_OK ? bytes : 0;
 }
 
-static trine_status launch(const trine_call *call) {
+static trine_status run(const trine_call *call) {
     const job b = job_of(call);
     const trine_global_norm_clip_args first = first_args(&b), second = second_args(&b);
     const trine_tensor sums = exchange_rows(b.all.data, TRINE_F64, b.ranks, 1),
@@ -89,6 +89,7 @@ static trine_status launch(const trine_call *call) {
     return status == TRINE_OK ? call->host->nested_run(call, TRINE_OP_GLOBAL_NORM_CLIP, &second, memory, bytes)
                               : status;
 }
+static trine_status launch(const trine_call *call) { return simt_group_run(call, run); }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     exchange_edges(call, edges, ALL_REDUCE_NORM_CLIP_DIM_G, 1, 1);

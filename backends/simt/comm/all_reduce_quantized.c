@@ -125,7 +125,7 @@ static size_t workspace(const trine_call *call) {
     return plan(call, &bytes) == TRINE_OK ? bytes : 0;
 }
 
-static trine_status launch(const trine_call *call) {
+static trine_status run(const trine_call *call) {
     const trine_all_reduce_quantized_args *args = call->args;
     const int64_t n = call->dim[ALL_REDUCE_QUANTIZED_DIM_N], whole = panel_of(call, args->block),
                   width = (int64_t)trine_dtype_size(call->type[ALL_REDUCE_QUANTIZED_TYPE_T]);
@@ -139,6 +139,7 @@ static trine_status launch(const trine_call *call) {
     }
     return TRINE_OK;
 }
+static trine_status launch(const trine_call *call) { return simt_group_run(call, run); }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     const int64_t block = ((const trine_all_reduce_quantized_args *)call->args)->block;

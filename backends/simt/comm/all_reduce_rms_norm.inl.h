@@ -32,7 +32,7 @@ DEVICE void load_either(float (&v)[N], const simt_rows &rows, bool is_f32, int64
 
 template <class T> struct rms_row {
     using sums = summed<T>;
-    enum { N = sums::N, KEPT = RMS_KEPT / N }; /* packets of a row that a thread keeps in registers; the rest is in q.h */
+    enum { N = sums::N, KEPT = RMS_KEPT / N }; /* packets that a thread keeps in registers; the rest is in q.h */
     const rms_params &q;
     const exchange_params &p;
     exchange e;

@@ -9,7 +9,7 @@ static size_t workspace(const trine_call *call) {
     return ranks * ranks * trine_dtype_size(call->type[ALL_TO_ALL_V_TYPE_I]);
 }
 
-static trine_status launch(const trine_call *call) {
+static trine_status run(const trine_call *call) {
     const trine_tensor *counts = &call->tensor[ALL_TO_ALL_V_COUNTS],
                        *received = trine_call_given(call, ALL_TO_ALL_V_RECEIVED);
     const int64_t ranks = call->dim[ALL_TO_ALL_V_DIM_RANKS], m = call->dim[ALL_TO_ALL_V_DIM_M],
@@ -29,6 +29,7 @@ static trine_status launch(const trine_call *call) {
                                      .variant = (int)trine_dtype_size(call->type[ALL_TO_ALL_V_TYPE_T]) };
     return simt_exchange_more(call, &function, &p, sizeof p, m * simt_blocks(n, elements), 1);
 }
+static trine_status launch(const trine_call *call) { return simt_group_run(call, run); }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     const int64_t elements = EXCHANGE_PACKET / (int64_t)trine_dtype_size(call->type[ALL_TO_ALL_V_TYPE_T]),

@@ -43,7 +43,7 @@ static trine_status step(const trine_call *call, const simt_function *function, 
     return simt_launch(call, function, blocks, SIMT_THREADS, p, sizeof *p);
 }
 
-static trine_status launch(const trine_call *call) {
+static trine_status run(const trine_call *call) {
     const int64_t *dim = call->dim, n = dim[MOE_COLLECT_DIM_N], row_units = simt_blocks(n, SIMT_VECTOR),
                   slots = slots_of(call);
     collect_params p = { .places = simt_rows_of(call, MOE_COLLECT_PLACES),
@@ -70,6 +70,7 @@ static trine_status launch(const trine_call *call) {
         status = moves_run(call, x, p.rows.data, p.rows.row * (int64_t)trine_dtype_size(x->dtype), n, slots, p.moves);
     return status == TRINE_OK ? step(call, &sum, simt_blocks(p.units, SIMT_THREADS), &p) : status;
 }
+static trine_status launch(const trine_call *call) { return simt_group_run(call, run); }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     const int64_t k = call->dim[MOE_COLLECT_DIM_K];

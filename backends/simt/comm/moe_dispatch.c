@@ -42,7 +42,7 @@ static trine_status step(const trine_call *call, const char *name, int64_t block
     return simt_launch(call, &(simt_function){ .step = name }, blocks, SIMT_THREADS, p, sizeof *p);
 }
 
-static trine_status launch(const trine_call *call) {
+static trine_status run(const trine_call *call) {
     const trine_moe_dispatch_args *args = call->args;
     const int64_t *dim = call->dim, slots = slots_of(call), chunks = simt_blocks(slots, DISPATCH_CHUNK),
                   experts = dim[MOE_DISPATCH_DIM_RANKS] * dim[MOE_DISPATCH_DIM_E];
@@ -75,6 +75,7 @@ static trine_status launch(const trine_call *call) {
                            y->stride[0] * (int64_t)trine_dtype_size(y->dtype), dim[MOE_DISPATCH_DIM_N], slots, p.moves);
     return status;
 }
+static trine_status launch(const trine_call *call) { return simt_group_run(call, run); }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     const int64_t width = (int64_t)trine_dtype_size(call->type[MOE_DISPATCH_TYPE_T]), k = call->dim[MOE_DISPATCH_DIM_K];

@@ -46,7 +46,7 @@ static trine_status put_gradients(const trine_call *call, vocab_params *p) {
     return simt_launch(call, &function, simt_blocks(p->all.tasks, SIMT_THREADS / WARP), SIMT_THREADS, p, sizeof *p);
 }
 
-static trine_status launch(const trine_call *call) {
+static trine_status run(const trine_call *call) {
     vocab_params p = params_of(call);
     const int64_t rows = p.all.rows, words = rows * WORDS;
     const trine_tensor own = exchange_row(p.told, TRINE_I64, words),
@@ -61,6 +61,7 @@ static trine_status launch(const trine_call *call) {
     return status == TRINE_OK && simt_present(call, VOCAB_PARALLEL_CROSS_ENTROPY_DLOGITS) ? put_gradients(call, &p)
                                                                                           : status;
 }
+static trine_status launch(const trine_call *call) { return simt_group_run(call, run); }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     simt_row_edges(edges, VOCAB_PARALLEL_CROSS_ENTROPY_DIM_R, VOCAB_PARALLEL_CROSS_ENTROPY_DIM_V, SIMT_STREAM);

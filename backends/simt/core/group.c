@@ -482,6 +482,18 @@ trine_status simt_exchange(const trine_call *call, const simt_function *function
     return simt_exchange_more(call, function, p, sizeof *p, packets, parts);
 }
 
+trine_status simt_group_run(const trine_call *call, trine_status run(const trine_call *call)) {
+    const group *g = call->comm;
+    simt_queue *queue = call->queue;
+    trine_status status = TRINE_OK;
+    if (g->beside > 1 || g->ranks == 1) { /* one rank: so that it does as others do */
+        queue->loads_only = true;
+        status = run(call);
+        queue->loads_only = false;
+    }
+    return status == TRINE_OK ? run(call) : status;
+}
+
 void simt_fill_groups(trine_backend *backend_out) {
     close_queue = backend_out->queue_close;
     backend_out->queue_close = queue_close;

@@ -18,6 +18,10 @@ trine_status simt_exchange(const trine_call *call, const simt_function *function
 trine_status simt_exchange_more(const trine_call *call, const simt_function *function, void *params, size_t size,
                                 int64_t packets, int parts);
 
+/* Launches what `run` does, some of it after an exchange. A device loads code when its launches have ended, and those
+ * of ranks that share it end when all have been launched: so where they do, all code is loaded before the first. */
+trine_status simt_group_run(const trine_call *call, trine_status run(const trine_call *call));
+
 int simt_group_rank(const trine_call *call);
 
 /* Blocks of a launch at most, of which a unit holds so many: each rank on the device has its share. */
