@@ -6,8 +6,8 @@
 #include <target.h>
 
 /* A launch that waits for other devices: those of a stream follow each other, so that no block of the next one takes
- * the place of one that another waits for. */
-#define ENTRY_ALONE(name, threads, held, params) ENTRY_HELD(name, threads, 2, params)
+ * the place of one that another waits for. A CU has a half of the blocks that an SM has: so they have registers. */
+#define ENTRY_ALONE(name, threads, held, params) ENTRY_HELD(name, threads, (held) / 2, params)
 
 struct alignas(16) packet {
     uint32_t word[4];
