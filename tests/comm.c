@@ -944,6 +944,85 @@ static void labels_differ(int r, int ranks) {
     leave(&k);
 }
 
+enum { PARAMETERS = 5000, PART = 1700, LONGEST = 3 * PART };
+
+static void fill_numbers(float *x, int count, int r) {
+    for (int i = 0; i < count; i++) x[i] = (float)((i + 1) * (7919LL + 31 * r) % 1009 - 500) / 997;
+}
+
+/* A step has the bits of reduce_scatter, all_reduce_norm_clip, adamw and all_gather one after the other. */
+static void steps_alike(int r, int ranks) {
+    const settings s = { .timeout = 10 };
+    rank k = enter(r, ranks, &s);
+    static float grad[3][LONGEST], copy[3][2][LONGEST], state[3][2][3][PART], sum[3][PART];
+    float norm[2], coefficient;
+    fill_numbers(grad[r], PARAMETERS, r);
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 3; j++) fill_numbers(state[r][i][j], PART, r + 3 * j);
+    for (int i = 0; i < PART; i++) state[r][0][2][i] = state[r][1][2][i] = fabsf(state[r][0][2][i]);
+    trine_tensor t[2][3];
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 3; j++) t[i][j] = trine_tensor_1d(state[r][i][j], TRINE_F32, PART);
+    const trine_tensor g = trine_tensor_1d(grad[r], TRINE_F32, PARAMETERS),
+                       all = trine_tensor_1d(copy[r][0], TRINE_F32, PARAMETERS),
+                       n0 = trine_tensor_1d(&norm[0], TRINE_F32, 1), n1 = trine_tensor_1d(&norm[1], TRINE_F32, 1),
+                       c = trine_tensor_1d(&coefficient, TRINE_F32, 1), x = trine_tensor_1d(sum[r], TRINE_F32, PART),
+                       rows = trine_tensor_2d(grad[r], TRINE_F32, ranks, PART),
+                       gathered = trine_tensor_2d(copy[r][1], TRINE_F32, ranks, PART);
+    const trine_adamw_sharded_args whole = { TRINE_ARGS(adamw_sharded),
+                                             .comm = k.comm,
+                                             .param = &t[0][0],
+                                             .grad = &g,
+                                             .m = &t[0][1],
+                                             .v = &t[0][2],
+                                             .copy = &all,
+                                             .norm = &n0,
+                                             .lr = 0.01f,
+                                             .weight_decay = 0.1f,
+                                             .max_norm = 1,
+                                             .step = 3 };
+    const trine_reduce_scatter_args first = { TRINE_ARGS(reduce_scatter), k.comm, &rows, &x, TRINE_RANKS_SUM };
+    const trine_all_reduce_norm_clip_args second = {
+        TRINE_ARGS(all_reduce_norm_clip), .comm = k.comm, .x = &x, .norm = &n1, .coefficient = &c, .max_norm = 1
+    };
+    const trine_adamw_args third = { TRINE_ARGS(adamw), .param = &t[1][0],    .grad = &x,
+                                     .m = &t[1][1],     .v = &t[1][2],        .grad_scale = &c,
+                                     .lr = 0.01f,       .weight_decay = 0.1f, .step = 3 };
+    const trine_all_gather_args fourth = { TRINE_ARGS(all_gather), k.comm, &t[1][0], &gathered };
+    const int own = r + 1 < ranks ? PART : PARAMETERS - r * PART;
+    here->result[r].wrong +=
+        trine_adamw_sharded(k.queue, &whole) != TRINE_OK || trine_reduce_scatter(k.queue, &first) != TRINE_OK ||
+        trine_all_reduce_norm_clip(k.queue, &second) != TRINE_OK || trine_adamw(k.queue, &third) != TRINE_OK ||
+        trine_all_gather(k.queue, &fourth) != TRINE_OK || norm[0] != norm[1] || !(norm[0] > 1) ||
+        memcmp(copy[r][0], copy[r][1], PARAMETERS * sizeof(float)) != 0;
+    for (int j = 0; j < 3; j++)
+        here->result[r].wrong += memcmp(state[r][0][j], state[r][1][j], (size_t)own * sizeof(float)) != 0;
+    note(&k, 0, sum_ones(&k, 4));
+    leave(&k);
+}
+
+/* A step_tensor of one rank that is no number of a step fails on all, and nothing is written. */
+static void step_of_none(int r, int ranks) {
+    const settings s = { .timeout = 10 };
+    rank k = enter(r, ranks, &s);
+    float grad[5] = { 1, 2, 3, 4, 5 }, copy[5] = { 0 }, param[2] = { 1, 2 }, m[2] = { 0 }, v[2] = { 0 };
+    int64_t number = r == 1 ? 0 : 3;
+    const trine_tensor tg = trine_tensor_1d(grad, TRINE_F32, 5), tc = trine_tensor_1d(copy, TRINE_F32, 5),
+                       tp = trine_tensor_1d(param, TRINE_F32, 2), tm = trine_tensor_1d(m, TRINE_F32, 2),
+                       tv = trine_tensor_1d(v, TRINE_F32, 2), tn = trine_tensor_1d(&number, TRINE_I64, 1);
+    const trine_adamw_sharded_args args = {
+        TRINE_ARGS(adamw_sharded), .comm = k.comm, .param = &tp, .grad = &tg, .m = &tm, .v = &tv, .copy = &tc,
+        .step_tensor = &tn,        .lr = 1
+    };
+    here->result[r].wrong += trine_adamw_sharded(k.queue, &args) != TRINE_ERR_ARGUMENT ||
+                             !strstr(trine_error_message(), "step_tensor of rank 1 is 0, but must be at least 1") ||
+                             param[0] != 1 || m[0] != 0 || copy[4] != 0;
+    number = 3;
+    here->result[r].wrong += trine_adamw_sharded(k.queue, &args) != TRINE_OK || copy[0] == 0 || copy[4] == 0;
+    note(&k, 0, sum_ones(&k, 4));
+    leave(&k);
+}
+
 static void stale(int r, int ranks) {
     const settings s = { .timeout = 10 };
     rank k = enter(r, ranks, &s);
@@ -1144,6 +1223,10 @@ int main(int count, char **argument) {
     tap(all_told(2, 0, TRINE_OK, NULL) && wrong_of(2) == 0, "a child has no part in its parent's group");
     in_threads(3, labels_differ);
     tap(all_told(3, 0, TRINE_OK, NULL) && wrong_of(3) == 0, "labels that differ, or are out of range, fail on all");
+    in_threads(3, steps_alike);
+    tap(all_told(3, 0, TRINE_OK, NULL) && wrong_of(3) == 0, "adamw_sharded has the bits of its parts");
+    in_threads(3, step_of_none);
+    tap(all_told(3, 0, TRINE_OK, NULL) && wrong_of(3) == 0, "a step_tensor of 0 on one rank fails on all");
     test_calls();
     test_losses();
     test_whole();

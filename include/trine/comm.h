@@ -616,6 +616,81 @@ typedef struct trine_vocab_parallel_cross_entropy_args {
 TRINE_API trine_status trine_vocab_parallel_cross_entropy(trine_queue *queue,
                                                           const trine_vocab_parallel_cross_entropy_args *args);
 
+typedef struct trine_adamw_sharded_args {
+    size_t struct_size;              /* sizeof(trine_adamw_sharded_args) */
+    trine_comm *comm;                /* this rank's part of the group; NULL: the call is of all ranks */
+    const trine_tensor *param;       /* in and out p: this rank's part of the parameters */
+    const trine_tensor *grad;        /* in n: this rank's gradients of all parameters */
+    const trine_tensor *m;           /* in and out p */
+    const trine_tensor *v;           /* in and out p */
+    const trine_tensor *copy;        /* out n: all parameters; of param's type, or bf16 or f16 of one of f32 */
+    const trine_tensor *grad_scale;  /* in, optional [1], f32: multiplies the sum of the gradients */
+    const trine_tensor *lr_tensor;   /* in, optional [1], f32: in place of lr */
+    const trine_tensor *step_tensor; /* in, optional [1], i64: in place of step */
+    const trine_tensor *found_inf;   /* in, optional [1], f32: if any rank's is not 0, the step is skipped */
+    const trine_tensor *philox;      /* in, optional [2], i64: in place of seed, and added to stream */
+    const trine_tensor *norm;        /* out, optional [1], f32: of the summed gradients, before they are clipped */
+    float lr;                        /* learning rate, >= 0; 0 where lr_tensor is given */
+    float beta1;                     /* 0 <= beta1 < 1; 0: 0.9 */
+    float beta2;                     /* 0 <= beta2 < 1; 0: 0.999 */
+    float eps;                       /* >= 0; 0: 1e-8 */
+    float weight_decay;              /* >= 0 */
+    float max_norm;                  /* > 0; left 0: no limit */
+    int64_t step;                    /* number of this step, from 1; 0 where step_tensor is given */
+    uint64_t seed;                   /* of chance: key of the generator; 0 where philox is given */
+    uint64_t stream;                 /* high half of its counter, below 2^56: another for every call */
+    int32_t stochastic;              /* 1: a param of bf16 goes up or down by chance */
+} trine_adamw_sharded_args;
+
+/* One AdamW step of ranks that have the gradients of all n parameters, each of its own samples, and parts of the
+ * optimizer's state: ZeRO's first stage. Rank q of `ranks` has those from q p to q p + p - 1, as far as there are n.
+ *
+ *     x[j]   = grad_scale (((grad_0[j] + grad_1[j]) + grad_2[j]) + ...)
+ *     norm   = sqrt(sum_j x[j]^2)
+ *     g      = min(1, max_norm/norm) x, or x if max_norm is left 0
+ *     param_q, m_q, v_q: trine_adamw()'s step by g[q p + i]
+ *     copy_r[q p + i] = param_q[i],  on every rank r
+ *
+ * A rank sends and gets as many elements as reduce_scatter and all_gather do, and needs a workspace of p floats. The
+ * sum begins with rank 0 and goes by the order of ranks, in f32, whatever the size or the machine, and is not rounded
+ * to grad's type; so copy has the same bits on all ranks, in every run. For a mean grad_scale is 1/ranks.
+ *
+ * copy is param's bits where it has param's type. Else it is rounded from the f32 that param has. In param, m and v
+ * what is behind the n parameters stays as it is, on the last ranks.
+ *
+ * grad_scale, lr_tensor and step_tensor are a rank's own, for its part, and meant to be the same on all. Where
+ * found_inf of any rank is not 0, NaN included, the step is skipped on all: param, m and v stay as they are, and copy
+ * gets the unchanged parameters. A step_tensor below 1, of any rank, is an error of all on the CPU, before anything is
+ * written; on devices it makes that rank's param NaN. What norms of 0, Inf and NaN give is as of
+ * trine_global_norm_clip(); all else, stochastic too, as of trine_adamw(). Rank q takes the stream + 2^56 q, and
+ * elements are counted from the beginning of its part.
+ *
+ * The norm is of this call's gradients alone. Where several calls are to have one, trine_reduce_scatter(),
+ * trine_all_reduce_norm_clip(), trine_adamw() and trine_all_gather() do the same by steps.
+ *
+ * Source: Rajbhandari et al. 2020 (ZeRO), section 5.1; Loshchilov and Hutter 2019, algorithm 2.
+ *
+ * Shapes: of each rank grad and copy are n, param, m and v are p, all contiguous, the scalars 1, philox 2. n and p are
+ * the same on all ranks, and n <= ranks p. Vectors are whole, and so accesses wide, where p is a multiple of 8.
+ * Types: param and grad are f32, bf16 or f16; m and v both f32 or both bf16; copy has param's type, or is bf16 or f16
+ * where that is f32. Arithmetic is f32, with one rounding for each output. step_tensor and philox are i64; grad_scale,
+ * lr_tensor, found_inf and norm are f32.
+ * Parameters: for a true zero in beta1, beta2 or eps pass -0.0. max_norm > 0, or left 0 for no limit.
+ * Aliasing: no tensor may overlap another.
+ *
+ * Error bound: that of trine_adamw(), of an exact x; where max_norm limits the norm g is off by 2^-24 + (n + 4) 2^-53
+ * of itself besides. norm: (n + 2) 2^-53 of itself, and one rounding; spec/comm/adamw_sharded.c.
+ * Deterministic: the same bits for any number of threads; copy and norm on all ranks.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; comm is closed or of another device; rank, sizes, strides or
+ * element types that the above does not admit; step below 1; a parameter out of range or not finite, or set beside the
+ * tensor that stands for it; overlap), TRINE_ERR_COMM (what another rank did, or did not do: trine_comm_open()),
+ * TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
+ * TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_adamw_sharded(trine_queue *queue, const trine_adamw_sharded_args *args);
+
 #ifdef __cplusplus
 }
 #endif

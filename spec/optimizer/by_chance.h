@@ -30,23 +30,27 @@ static inline uint32_t by_chance_bits(uint64_t seed, uint64_t stream, uint64_t i
     return index % 2 ? word[index / 2 % 4] & 0xffff : word[index / 2 % 4] >> 16;
 }
 
-/* param, which is exact so far, if it is of bf16. What is computed in f32 is off by terms 2^-24 magnitude + slack, and
- * mostly that is of no consequence: then the result is the one value that both ends of this range give. Otherwise it
- * may be either, and what lies between them. */
+/* A number that is exact so far. What is computed in f32 is off by terms 2^-24 magnitude + slack, and mostly that is of
+ * no consequence: then the result is the one value that both ends of this range give. Otherwise it may be either, and
+ * what lies between them. */
+static inline void by_chance_one(double *value, double *magnitude, double *slack, double terms, uint32_t chance) {
+    const double off = terms * 0x1p-24 * *magnitude + *slack;
+    if (!isfinite(*value) || !isfinite(off)) return;
+    const double low = by_chance_bf16(*value - off, chance), high = by_chance_bf16(*value + off, chance);
+    *value = low;
+    *magnitude = isfinite(low) && isfinite(high) ? 0 : INFINITY;
+    *slack = isfinite(low) && isfinite(high) ? high - low : 0;
+}
+
+/* param, if it is of bf16. */
 static inline void by_chance(trine_ref *ref, int64_t count, double terms, uint64_t seed, uint64_t stream) {
     double *param = trine_ref_value(ref, "param"), *magnitude = trine_ref_magnitude(ref, "param"),
            *slack = trine_ref_slack(ref, "param");
     if (trine_ref_type(ref, "T") != TRINE_BF16) return;
     trine_ref_philox(ref, &seed, &stream);
-    for (int64_t i = 0; i < count; i++) {
-        const double off = terms * 0x1p-24 * magnitude[i] + slack[i];
-        if (!isfinite(param[i]) || !isfinite(off)) continue;
-        const uint32_t chance = by_chance_bits(seed, stream, ref->first + (uint64_t)i);
-        const double low = by_chance_bf16(param[i] - off, chance), high = by_chance_bf16(param[i] + off, chance);
-        param[i] = low;
-        magnitude[i] = isfinite(low) && isfinite(high) ? 0 : INFINITY;
-        slack[i] = isfinite(low) && isfinite(high) ? high - low : 0;
-    }
+    for (int64_t i = 0; i < count; i++)
+        by_chance_one(&param[i], &magnitude[i], &slack[i], terms,
+                      by_chance_bits(seed, stream, ref->first + (uint64_t)i));
 }
 
 #endif

@@ -263,6 +263,41 @@ static void first_dloss(trine_ref *ref, void *args) {
     if (V("dloss") != NULL) memcpy(V("dloss") + (ranks - 1) * r, V("dloss"), (size_t)r * sizeof(double));
 }
 
+/* What the last rank's gradients are counts for nothing. */
+static void last_gradients_lost(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t ranks = D("ranks"), n = D("n");
+    if (ranks > 1) memset(V("grad") + (ranks - 1) * n, 0, (size_t)n * sizeof(double));
+}
+
+/* Only the first rank's word says whether a step is skipped. */
+static void found_by_first(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t r = 1; V("found_inf") != NULL && r < D("ranks"); r++) V("found_inf")[r] = V("found_inf")[0];
+}
+
+/* All parts have the first rank's scale. */
+static void scale_of_first(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t r = 1; V("grad_scale") != NULL && r < D("ranks"); r++) V("grad_scale")[r] = V("grad_scale")[0];
+}
+
+static void sharded_late(trine_ref *ref, void *args) {
+    (void)ref;
+    ((trine_adamw_sharded_args *)args)->step++;
+}
+
+/* The last rank gets no part but its own. */
+static void others_lost(trine_ref *ref) {
+    const int64_t ranks = D("ranks"), n = D("n"), p = D("p");
+    for (int64_t j = 0; j < n && j < (ranks - 1) * p; j++) V("copy")[(ranks - 1) * n + j] = 0;
+}
+
+/* What is behind the last parameter is cleared. */
+static void rest_cleared(trine_ref *ref) {
+    for (int64_t i = D("n"); i < D("ranks") * D("p"); i++) V("m")[i] = 0;
+}
+
 const mutant mutants_comm[] = {
     { "all_reduce", "ignores_kind", "the largest is a sum", .param = "kind", .value = TRINE_RANKS_SUM },
     { "all_reduce", "last_rank_lost", "what the last rank has counts for nothing", .before = last_rank_lost },
@@ -339,5 +374,14 @@ const mutant mutants_comm[] = {
       .before = first_dloss },
     { "vocab_parallel_cross_entropy", "ignores_label_smoothing", "targets are not smooth", .param = "label_smoothing" },
     { "vocab_parallel_cross_entropy", "ignores_z_loss", "lse^2 counts for nothing", .param = "z_loss" },
+    { "adamw_sharded", "last_gradients_lost", "the last rank's gradients count for nothing",
+      .before = last_gradients_lost },
+    { "adamw_sharded", "ignores_max_norm", "nothing is clipped", .param = "max_norm" },
+    { "adamw_sharded", "without_grad_scale", "the sum is not scaled", .without = "grad_scale" },
+    { "adamw_sharded", "scale_of_first", "all parts have the first rank's scale", .before = scale_of_first },
+    { "adamw_sharded", "found_by_first", "only the first rank's found_inf counts", .before = found_by_first },
+    { "adamw_sharded", "late_step", "the step's number is one more", .before = sharded_late },
+    { "adamw_sharded", "others_lost", "the last rank gets no part but its own", .after = others_lost },
+    { "adamw_sharded", "rest_cleared", "what is behind the last parameter is cleared", .after = rest_cleared },
     { 0 },
 };

@@ -482,6 +482,8 @@ trine_status simt_exchange(const trine_call *call, const simt_function *function
     return simt_exchange_more(call, function, p, sizeof *p, packets, parts);
 }
 
+bool simt_group_loads(const trine_call *call) { return ((const simt_queue *)call->queue)->loads_only; }
+
 trine_status simt_group_run(const trine_call *call, trine_status run(const trine_call *call)) {
     const group *g = call->comm;
     simt_queue *queue = call->queue;

@@ -19,8 +19,10 @@ trine_status simt_exchange_more(const trine_call *call, const simt_function *fun
                                 int64_t packets, int parts);
 
 /* Launches what `run` does, some of it after an exchange. A device loads code when its launches have ended, and those
- * of ranks that share it end when all have been launched: so where they do, all code is loaded before the first. */
+ * of ranks that share it end when all have been launched: so where they do, all code is loaded before the first. What
+ * other ranks need besides, `run` names while simt_group_loads(). */
 trine_status simt_group_run(const trine_call *call, trine_status run(const trine_call *call));
+bool simt_group_loads(const trine_call *call);
 
 int simt_group_rank(const trine_call *call);
 

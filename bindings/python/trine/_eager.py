@@ -168,8 +168,10 @@ def _draw(op, options, *tensors):
     """The key of a draw, from the generator of the device, where the caller gave none."""
     if not op.drops(options) or options.get("seed") is not None or options.get("offset") is not None:
         return None
-    device = next(t for t in tensors if t is not None).device
-    return torch.randint(2**63 - 1, (2,), dtype=torch.int64, device=device)
+    first = next(t for t in tensors if t is not None)
+    whole = next(t for t in op.inputs if t.name == "philox").rank > 1 and options.get("comm") is None  # of all ranks
+    shape = (first.shape[0], 2) if whole else (2,)
+    return torch.randint(2**63 - 1, shape, dtype=torch.int64, device=first.device)
 
 
 def _gives(op, options):

@@ -3,8 +3,8 @@
 numpy.max, which gives NaN if one is; who gets what by transposing, repeating and indexing. Tokens go to experts by
 Python's sort of (expert, rank, token, choice), and back by math.fsum. Products in exact arithmetic by Python's
 fractions, rounded once: of a layer whose matrix is cut between ranks, the product by the whole matrix. Norms by
-PyTorch's function, losses by its cross_entropy and autograd over the classes of all ranks; codes by ml_dtypes and numpy
-in float32."""
+PyTorch's function, losses by its cross_entropy and autograd over the classes of all ranks, steps by torch.optim.AdamW
+over all parameters; codes, and the sums of gradients, by ml_dtypes and numpy in float32."""
 import math
 from fractions import Fraction
 
@@ -12,6 +12,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from optimizer.oracle import by_chance, stepped
 from vectors import FLOATS, case, f32, rounded
 
 
@@ -384,3 +385,58 @@ def vocab_parallel_cross_entropy(draw):
         yield case(name, words + " +lse +dloss +dlogits",
                    {"logits": logits, "labels": np.tile(labels, (ranks, 1)), "dloss": dloss},
                    {"loss": every * loss.detach().numpy(), "lse": every * lse.detach().numpy(), "dlogits": dlogits})
+
+
+def adamw_sharded(draw):
+    for name, dtype, grads, moments, copy, ranks, n, p, step, weight_decay, max_norm, scale, found in (
+        ("two ranks", "f32", "f32", "f32", "f32", 2, 34, 17, 2, 0.1, 0, None, None),
+        ("the last part is shorter", "f32", "bf16", "f32", "bf16", 3, 25, 9, 1000, 0.01, 0, None, None),
+        ("parts that are empty", "f32", "f32", "f32", "f16", 4, 5, 3, 3, 0.1, 0, None, None),
+        ("a mean", "f32", "f16", "f32", "f16", 4, 24, 6, 7, 0, 0, 0.25, None),
+        ("clipped", "f32", "f32", "f32", "bf16", 2, 21, 16, 2, 0.1, 1, None, None),
+        ("a mean, clipped", "bf16", "bf16", "bf16", "bf16", 8, 20, 3, 5, 0.1, 0.5, 0.125, None),
+        ("within the limit", "f16", "f32", "f32", "f16", 3, 18, 6, 12, 0.01, 1000, None, None),
+        ("skipped for one rank", "f32", "f32", "f32", "bf16", 3, 14, 5, 2, 0.1, 1, None, (0, np.nan, 0)),
+        ("nothing found", "f32", "f32", "f32", "f32", 2, 9, 6, 2, 0.1, 0, None, (0, 0)),
+        ("by chance", "bf16", "f32", "f32", "bf16", 3, 40, 14, 3, 0.1, 0, None, None),
+        ("one rank", "f32", "bf16", "bf16", "bf16", 1, 15, 15, 1, 0.1, 2, None, None),
+    ):
+        param, m, v = (draw.normal(ranks * p, t) for t in (dtype, moments, moments))
+        grad, v = draw.normal((ranks, n), grads, scale=2), np.abs(v)
+        g = np.float32(grad[0])
+        for own in grad[1:]:
+            g = g + np.float32(own)
+        g = (g if scale is None else g * np.float32(scale)).astype(np.float64)
+        norm = math.sqrt(math.fsum(x * x for x in g))
+        after = stepped(param[:n], g * min(1, f32(max_norm) / norm) if max_norm else g, m[:n].copy(), v[:n].copy(),
+                        step, 1e-2, 0.9, 0.95, 1e-8, weight_decay)
+        words = f"T={dtype} G={grads} S={moments} C={copy} ranks={ranks} n={n} p={p} lr=0.01 beta2=0.95 +norm " \
+                f"weight_decay={weight_decay} step={step}"
+        if max_norm:
+            words += f" max_norm={max_norm}"
+        if name == "by chance":  # the stream 7 + 2^56 q of rank q
+            words += " stochastic=1 seed=12345678901 stream=7"
+            parts = [by_chance(after[0][q * p:(q + 1) * p], 12345678901, 7 + (q << 56)) for q in range(ranks)]
+            after = np.concatenate(parts), *after[1:]
+        ins = {"param": param, "grad": grad, "m": m, "v": v}
+        if scale is not None:
+            ins["grad_scale"], words = np.full((ranks, 1), scale), words + " +grad_scale"
+        if found:
+            ins["found_inf"], words = np.array(found, dtype=float)[:, None], words + " +found_inf"
+            if any(x != 0 for x in found):  # torch.amp.GradScaler: the optimizer's step is left out
+                after = param[:n], m[:n], v[:n]
+        outs = {x: np.concatenate((new, ins[x][n:])) for x, new in zip(("param", "m", "v"), after)}
+        outs |= {"copy": np.tile(after[0], (ranks, 1)), "norm": np.full((ranks, 1), norm)}
+        for x in ("param", "m", "v"):
+            ins[x], outs[x] = ins[x].reshape(ranks, p), outs[x].reshape(ranks, p)
+        yield case(name, words, ins, outs)
+    ranks, n, p, lr, step = 2, 11, 6, 0.1, 2**40 + 1
+    param, m, v, grad = draw.normal(ranks * p), draw.normal(ranks * p), np.abs(draw.normal(ranks * p)), draw.normal(n)
+    after = stepped(param[:n], grad * 2, m[:n].copy(), v[:n].copy(), step, lr, 0.9, 0.999, 1e-8, 0)
+    ins = {"param": param, "grad": np.tile(grad, (ranks, 1)), "m": m, "v": v,
+           "lr_tensor": np.full((ranks, 1), f32(lr)), "step_tensor": np.full((ranks, 1), step)}
+    outs = {x: np.concatenate((new, ins[x][n:])).reshape(ranks, p) for x, new in zip(("param", "m", "v"), after)}
+    for x in ("param", "m", "v"):
+        ins[x] = ins[x].reshape(ranks, p)
+    yield case("lr and step in tensors", f"T=f32 G=f32 S=f32 C=bf16 ranks={ranks} n={n} p={p} +lr_tensor +step_tensor",
+               ins, outs | {"copy": np.tile(after[0], (ranks, 1))})
