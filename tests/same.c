@@ -50,6 +50,7 @@ static const char *const shared[] = {
     "all_reduce_quantized T=bf16 ranks=4 n=70001 block=50 codes=e4m3",
     "vocab_parallel_cross_entropy T=bf16 L=i32 ranks=3 r=2 v=350000 label_smoothing=0.1 +lse +dlogits",
     "adamw_sharded T=f32 G=bf16 S=f32 C=bf16 ranks=3 n=100001 p=34000 step=3 lr=0.01 max_norm=1 +norm",
+    "all_reduce_rms_norm_quantize T=bf16 R=bf16 W=bf16 C=e4m3 S=f32 ranks=3 r=3 k=250000 groups=4 +weight +residual",
     "softmax T=f32 s=3 n=150000 scale=0.3",
     "softmax T=bf16 s=5 n=300001",
     "softmax T=f16 g=3 s=1 n=400000 causal=1",

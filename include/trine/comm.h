@@ -691,6 +691,59 @@ typedef struct trine_adamw_sharded_args {
  * Since 0.1. */
 TRINE_API trine_status trine_adamw_sharded(trine_queue *queue, const trine_adamw_sharded_args *args);
 
+typedef struct trine_all_reduce_rms_norm_quantize_args {
+    size_t struct_size;               /* sizeof(trine_all_reduce_rms_norm_quantize_args) */
+    trine_comm *comm;                 /* this rank's part of the group; NULL: the call is of all ranks */
+    const trine_tensor *x;            /* in r k: this rank's rows */
+    const trine_tensor *weight;       /* in, optional k */
+    const trine_tensor *residual;     /* in, optional r k */
+    const trine_tensor *codes;        /* out r k */
+    const trine_tensor *scales;       /* out r groups */
+    const trine_tensor *y;            /* out, optional r k: what the codes stand for */
+    const trine_tensor *residual_out; /* out, optional r k: h; may be residual */
+    float eps;                        /* 0: 1e-6 */
+    float weight_offset;              /* added to weight; Gemma has 1 */
+    int32_t upward;                   /* 1: powers of two are rounded up, so that no number is clamped */
+    int32_t powers;                   /* TRINE_POWERS_E8M0 or TRINE_POWERS_ALL */
+} trine_all_reduce_rms_norm_quantize_args;
+
+/* Root-mean-square normalization of the sum of all ranks' rows and a residual, as codes of 8 bits, on every rank: what
+ * is between a row-parallel linear layer and a quantized one.
+ *
+ *     h_q[i,j]     = ((x_0[i,j] + x_1[i,j]) + x_2[i,j]) + ... + residual_q[i,j]
+ *     y[i,j]       = h[i,j] (weight[j] + weight_offset) / sqrt(mean_j h[i,j]^2 + eps)
+ *     scale        = max |y| / most,  over a group of k/groups of a row
+ *     codes        = round(clamp(y/scale))
+ *     residual_out = h
+ *
+ * The sum begins with rank 0 and goes by the order of ranks, then comes the residual, in f32, whatever the size or the
+ * machine. h is not rounded before it is normalized. All else is told, operation by operation, by
+ * trine_rms_norm_quantize(): so all bits are the same on every device, and on all ranks that have the same residual and
+ * weight.
+ *
+ * Source: Zhang and Sennrich 2019, eq. 4, of what MPI_Allreduce gives (MPI 4.1, section 6.9.6); Jacob et al. 2018,
+ * section 2.1; Micikevicius et al. 2022 (float8).
+ *
+ * Shapes: of each rank matrices are r k, scales r groups, weight k. The last dimension is contiguous, leading strides
+ * are free. k % groups = 0.
+ * Types: x and y are f32, bf16 or f16. residual and residual_out are of the same type or f32; so is weight, on its own.
+ * codes are i8, e4m3 or e5m2; scales f32, bf16, f16 or e8m0.
+ * Parameters: eps >= 0; 0 means 1e-6, -0.0 zero.
+ * Aliasing: residual_out may be residual.
+ *
+ * Error bound: none, all outputs are those of the formula as told above, bit for bit, on every device.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; comm is closed or of another device; rank, sizes, strides or
+ * element types that the above does not admit; a parameter not finite or outside its range; an output that overlaps
+ * another tensor otherwise than said), TRINE_ERR_COMM (what another rank did, or did not do: trine_comm_open()),
+ * TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
+ * TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_all_reduce_rms_norm_quantize(trine_queue *queue,
+                                                          const trine_all_reduce_rms_norm_quantize_args *args);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,32 +4,9 @@
 
 #include <trine/quantize.h>
 
-#include "rows.h"
+#include "rms_rows.h"
 
 #define ARGS trine_rms_norm_quantize_args
-
-enum { PARTIAL = 2048 };
-
-/* The sum of squares in f64, in which a square is exact, in the order that the header gives. */
-static double squares(const float *h, int64_t k) {
-    double sum[PARTIAL] = { 0 };
-    for (int64_t j = 0; j < k; j++) sum[j % PARTIAL] += (double)h[j] * h[j];
-    for (int count = PARTIAL / 2; count > 0; count /= 2)
-        for (int i = 0; i < count; i++) sum[i] = sum[2 * i] + sum[2 * i + 1];
-    return sum[0];
-}
-
-/* rstd = m 2^e with 1 <= m <= 2: so no number overflows on its way. */
-typedef struct factors {
-    float m;
-    int e;
-} factors;
-
-static factors factors_of(double rstd) {
-    if (!isfinite(rstd) || rstd == 0) return (factors){ (float)rstd, 0 };
-    const int e = ilogb(rstd);
-    return (factors){ (float)ldexp(rstd, -e), e };
-}
 
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
@@ -44,13 +21,8 @@ static void reference(trine_ref *ref) {
         for (int64_t j = 0; j < k && residual; j++) h[j] += (float)residual[i * k + j];
         for (int64_t j = 0; j < k && residual_out; j++)
             residual_out[i * k + j] = trine_round(h[j], trine_ref_type(ref, "R"), false);
-        const factors f = factors_of(1 / sqrt(squares(h, k) / (double)k + (double)args->eps));
-        const float first = ldexpf(1, f.e >> 1), second = ldexpf(1, f.e - (f.e >> 1));
-        for (int64_t j = 0; j < k; j++) {
-            h[j] = h[j] * first * second * f.m;
-            if (weight) h[j] *= (float)weight[j] + args->weight_offset;
-            if (y) y[i * k + j] = trine_round(h[j], trine_ref_type(ref, "T"), false);
-        }
+        rms_row(h, k, weight, args->weight_offset, args->eps);
+        for (int64_t j = 0; j < k && y; j++) y[i * k + j] = trine_round(h[j], trine_ref_type(ref, "T"), false);
         row_codes(ref, i, h, args->powers == TRINE_POWERS_ALL, args->upward);
     }
     free(h);

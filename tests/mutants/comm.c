@@ -298,6 +298,27 @@ static void rest_cleared(trine_ref *ref) {
     for (int64_t i = D("n"); i < D("ranks") * D("p"); i++) V("m")[i] = 0;
 }
 
+/* What the last rank's rows are counts for nothing. */
+static void summed_rows_lost(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t ranks = D("ranks"), own = D("r") * D("k");
+    if (ranks > 1) memset(V("x") + (ranks - 1) * own, 0, (size_t)own * sizeof(double));
+}
+
+/* All ranks have the first one's weight. */
+static void weight_of_first(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t k = D("k");
+    for (int64_t q = 1; V("weight") != NULL && q < D("ranks"); q++)
+        memcpy(V("weight") + q * k, V("weight"), (size_t)k * sizeof(double));
+}
+
+/* The last code of the last rank is 1, or 2 where it is. */
+static void last_codes_off(trine_ref *ref) {
+    const int64_t ranks = D("ranks"), own = D("r") * D("k");
+    if (own > 0) V("codes")[ranks * own - 1] = V("codes")[ranks * own - 1] == 1 ? 2 : 1;
+}
+
 const mutant mutants_comm[] = {
     { "all_reduce", "ignores_kind", "the largest is a sum", .param = "kind", .value = TRINE_RANKS_SUM },
     { "all_reduce", "last_rank_lost", "what the last rank has counts for nothing", .before = last_rank_lost },
@@ -383,5 +404,18 @@ const mutant mutants_comm[] = {
     { "adamw_sharded", "late_step", "the step's number is one more", .before = sharded_late },
     { "adamw_sharded", "others_lost", "the last rank gets no part but its own", .after = others_lost },
     { "adamw_sharded", "rest_cleared", "what is behind the last parameter is cleared", .after = rest_cleared },
+    { "all_reduce_rms_norm_quantize", "summed_rows_lost", "the last rank's rows count for nothing",
+      .before = summed_rows_lost },
+    { "all_reduce_rms_norm_quantize", "ignores_residual", "the residual is not added", .without = "residual" },
+    { "all_reduce_rms_norm_quantize", "weight_of_first", "all ranks have the first one's weight",
+      .before = weight_of_first },
+    { "all_reduce_rms_norm_quantize", "ignores_weight_offset", "nothing is added to the weight",
+      .param = "weight_offset" },
+    { "all_reduce_rms_norm_quantize", "ignores_upward", "powers of two are those below", .param = "upward",
+      .types = "S=e8m0" },
+    { "all_reduce_rms_norm_quantize", "last_codes_off", "the last code of the last rank is 1",
+      .after = last_codes_off },
+    { "all_reduce_rms_norm_quantize", "scale_off", "scales are off by the last bit", .output = "scales",
+      .factor = 1 + 0x1p-23, .types = "S=f32" },
     { 0 },
 };

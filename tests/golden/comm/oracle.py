@@ -4,7 +4,7 @@ numpy.max, which gives NaN if one is; who gets what by transposing, repeating an
 Python's sort of (expert, rank, token, choice), and back by math.fsum. Products in exact arithmetic by Python's
 fractions, rounded once: of a layer whose matrix is cut between ranks, the product by the whole matrix. Norms by
 PyTorch's function, losses by its cross_entropy and autograd over the classes of all ranks, steps by torch.optim.AdamW
-over all parameters; codes, and the sums of gradients, by ml_dtypes and numpy in float32."""
+over all parameters; codes, the sums of gradients and of what is normalized by ml_dtypes and numpy in float32."""
 import math
 from fractions import Fraction
 
@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 
 from optimizer.oracle import by_chance, stepped
+from quantize.oracle import normalized, row_codes
 from vectors import FLOATS, case, f32, rounded
 
 
@@ -440,3 +441,43 @@ def adamw_sharded(draw):
         ins[x] = ins[x].reshape(ranks, p)
     yield case("lr and step in tensors", f"T=f32 G=f32 S=f32 C=bf16 ranks={ranks} n={n} p={p} +lr_tensor +step_tensor",
                ins, outs | {"copy": np.tile(after[0], (ranks, 1))})
+
+
+def all_reduce_rms_norm_quantize(draw):
+    for name, dtype, other, weight_type, code_type, scale_type, ranks, r, k, groups, eps, offset, size in (
+        ("two ranks", "f32", "f32", "f32", "i8", "f32", 2, 2, 24, 1, 1e-6, 0, 1),
+        ("by groups, bf16", "bf16", "bf16", "bf16", "i8", "f32", 4, 2, 24, 3, 1e-6, 0, 1),
+        ("e4m3", "f16", "f32", "f32", "e4m3", "f32", 3, 3, 16, 2, 1e-5, 1, 1),
+        ("e5m2", "f32", "f32", None, "e5m2", "bf16", 2, 2, 16, 2, -0.0, 0, 1),
+        ("mxfp8", "bf16", "bf16", "f32", "e4m3", "e8m0", 8, 1, 32, 2, 1e-6, 0, 1),
+        ("mxfp8 upward", "bf16", None, "bf16", "e5m2", "e8m0", 2, 2, 16, 2, 1e-6, 0, 1),
+        ("powers in f16", "f16", None, "f16", "e4m3", "f16", 3, 2, 16, 2, 1e-6, 0, 1),
+        ("large", "f32", "f32", "f32", "i8", "f32", 2, 2, 12, 1, 1e-6, 0, 1e37),
+        ("small", "f32", None, "f32", "e4m3", "f32", 2, 2, 12, 2, -0.0, 0, 1e-40),
+        ("one rank", "bf16", "f32", None, "i8", "f32", 1, 2, 16, 2, 0.5, 0, 1),
+    ):
+        ins, outs = {"x": draw.normal((ranks, r, k), dtype, scale=size)}, {"codes": [], "scales": [], "y": []}
+        if other:
+            ins["residual"] = draw.normal((ranks, r, k), other, scale=size)
+            outs["residual_out"] = []
+            if r > 2:
+                ins["residual"][1, 2, 1] = np.inf
+        if weight_type:
+            ins["weight"] = draw.normal((ranks, k), weight_type)
+        total = ins["x"][0].astype(np.float32)
+        for own in ins["x"][1:]:
+            total = total + own.astype(np.float32)
+        with np.errstate(invalid="ignore", over="ignore"):
+            for q in range(ranks):
+                h = total + ins["residual"][q].astype(np.float32) if other else total
+                y = normalized(h, ins["weight"][q] if weight_type else None, eps, offset)
+                code, scale = row_codes(y, groups, code_type, scale_type, "upward" in name, "powers" in name)
+                for place, value in (("codes", code), ("scales", scale), ("y", rounded(y, dtype))):
+                    outs[place].append(value)
+                if other:
+                    outs["residual_out"].append(rounded(h, other))
+        words = f"T={dtype} R={other or dtype} W={weight_type or dtype} C={code_type} S={scale_type} ranks={ranks} " \
+                f"r={r} k={k} groups={groups} eps={eps} weight_offset={offset} +y"
+        words += " upward=1" * ("upward" in name) + " powers=all" * ("powers" in name)
+        words += " +weight" * bool(weight_type) + " +residual +residual_out" * bool(other)
+        yield case(name, words, ins, {place: np.stack(values) for place, values in outs.items()})

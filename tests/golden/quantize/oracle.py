@@ -344,6 +344,22 @@ def by_pairs(squares):
     return total[:, 0]
 
 
+def normalized(h, weight, eps, offset):
+    """Rows of f32 by the steps that the header tells, and by float64 nearly the same."""
+    rstd = 1 / np.sqrt(by_pairs(h.astype(float) ** 2) / h.shape[1] + float(F(eps)))
+    mantissa, exponent = np.frexp(rstd)  # from 1/2 to 1
+    mantissa, exponent = (mantissa * 2).astype(F)[:, None], (exponent - 1)[:, None]
+    half = np.floor_divide(exponent, 2)
+    y = np.ldexp(np.ldexp(h, half), exponent - half) * mantissa
+    exact = h.astype(float) * rstd[:, None]
+    if weight is not None:
+        y = y * (weight.astype(F) + F(offset))
+        exact = exact * (weight.astype(F) + F(offset)).astype(float)
+    dead = ~np.isfinite(h).all(-1)
+    assert np.allclose(y[~dead], exact[~dead], rtol=4 * 2.0**-24, atol=0)
+    return y
+
+
 def rms_norm_quantize(draw):
     for name, dtype, other, weight_type, code_type, scale_type, r, k, groups, eps, offset, size in (
         ("a token's scale", "f32", "f32", "f32", "i8", "f32", 4, 40, 1, 1e-6, 0, 1),
@@ -368,18 +384,9 @@ def rms_norm_quantize(draw):
                 ins["residual"][2, 1] = np.inf
             h = h + ins["residual"].astype(F)
         with np.errstate(invalid="ignore", over="ignore"):
-            rstd = 1 / np.sqrt(by_pairs(h.astype(float) ** 2) / k + float(F(eps)))
-            mantissa, exponent = np.frexp(rstd)  # from 1/2 to 1
-            mantissa, exponent = (mantissa * 2).astype(F)[:, None], (exponent - 1)[:, None]
-            half = np.floor_divide(exponent, 2)
-            y = np.ldexp(np.ldexp(h, half), exponent - half) * mantissa
-            exact = h.astype(float) * rstd[:, None]
             if weight_type:
                 ins["weight"] = draw.normal((k,), weight_type)
-                y = y * (ins["weight"].astype(F) + F(offset))
-                exact = exact * (ins["weight"].astype(F) + F(offset)).astype(float)
-            dead = ~np.isfinite(h).all(-1)
-            assert np.allclose(y[~dead], exact[~dead], rtol=4 * 2.0**-24, atol=0)
+            y = normalized(h, ins.get("weight"), eps, offset)
             code, scale = row_codes(y, groups, code_type, scale_type, "upward" in name, "powers" in name)
         outs = {"codes": code, "scales": scale}
         if k < 1000:
