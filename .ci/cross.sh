@@ -19,9 +19,12 @@ optimization=1
 build=build-$arch
 budget=${DEV_CROSS_BUDGET:-60}
 if [ ! -f "$build/build.ninja" ]; then
+    # Meson looks for ccache itself where it compiles for this machine alone.
+    cached=""
+    ! command -v ccache >/dev/null || cached="'ccache', "
     cat >"$build.ini" <<END_OF_FILE
 [binaries]
-c = '$triplet-gcc'
+c = [$cached'$triplet-gcc']
 ar = '$triplet-ar'
 strip = '$triplet-strip'
 pkgconfig = 'false'
