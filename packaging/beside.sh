@@ -48,7 +48,8 @@ for one in old new; do
         cd $one
         export CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1
         meson setup build --prefix /usr --libdir lib -Dtools=disabled -Dtests=disabled -Dexamples=disabled \
-            -Dman=disabled -Dpeers=disabled -Dpython=disabled -Dcuda=disabled -Dhip=disabled -Disa_levels= --werror >log
+            -Dman=disabled -Dpeers=disabled -Dpython=disabled -Dcuda=disabled -Dhip=disabled -Disa_levels= \
+            -Doptimization=1 --werror >log
         ninja -C build --quiet >>log || { cat log; exit 1; }
         DESTDIR="$root" meson install -C build --no-rebuild --quiet
     )

@@ -10,7 +10,7 @@ set -eu
 version=$(sed -n 's/.*TRINE_VERSION "\(.*\)"/\1/p' include/trine/version.h)
 case ${1:-} in
 --quick)
-    options="-Disa_levels=baseline -Ddevice_ops=scale,add,reduce_sum"
+    options="-Disa_levels=baseline -Doptimization=1 -Ddevice_ops=scale,add,reduce_sum"
     hip=-Darchs_hip=gfx942 cuda=-Darchs_cuda=sm_90a
     checks=nocheck
     ;;
