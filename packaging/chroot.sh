@@ -60,6 +60,9 @@ for source in trine trine-cuda; do
     [ -f "$1" ] || continue
     status=0
     mounted autopkgtest --quiet --no-built-binaries "$packages"/*.deb "$1" -- chroot "$chroot/debian" || status=$?
-    # 2: of its tests some were skipped, which need a device.
-    case $status in 0 | 2) ;; *) exit 1 ;; esac
+    # 2: of its tests some were skipped, which need a device. 8: and what was not is superficial.
+    case $source:$status in
+    *:0 | *:2 | trine-cuda:8) ;;
+    *) echo "chroot: autopkgtest of $source ended with $status" >&2; exit 1 ;;
+    esac
 done
