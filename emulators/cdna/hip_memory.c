@@ -19,6 +19,7 @@ typedef struct block {
     struct block *next;
 } block;
 static block *blocks;
+static int shared_blocks; /* that have a file */
 
 /* Between pages that nothing can touch. */
 enum { MARGIN = 4096 };
@@ -36,6 +37,7 @@ static void *map(int file, size_t bytes) {
 static void forget(const block *b) {
     cdna_memory_free(the_driver.machine, b->memory);
     if (b->file < 0) return;
+    shared_blocks--;
     munmap((char *)b->memory - MARGIN, mapped_bytes(b->bytes));
     close(b->file);
 }
@@ -45,6 +47,7 @@ static hipError_t keep(block made, int device) {
     block *b = malloc(sizeof *b);
     const bool known = b != NULL && made.memory != NULL &&
                        (made.file < 0 || cdna_memory_register(the_driver.machine, made.memory, made.bytes, true));
+    shared_blocks += made.memory != NULL && made.file >= 0;
     if (!known) {
         if (made.memory != NULL) forget(&made);
         if (made.memory == NULL && made.file >= 0) close(made.file);
@@ -101,7 +104,7 @@ static hipError_t release(void *memory) {
 }
 
 bool points_to_peers(const unsigned char *arguments, size_t bytes) {
-    for (size_t at = 0; at + sizeof(uintptr_t) <= bytes; at += sizeof(uintptr_t)) {
+    for (size_t at = 0; shared_blocks > 0 && at + sizeof(uintptr_t) <= bytes; at += sizeof(uintptr_t)) {
         uintptr_t word;
         memcpy(&word, arguments + at, sizeof word);
         for (const block *b = blocks; b; b = b->next)

@@ -78,9 +78,16 @@ void *cdna_memory_alloc(cdna_machine *machine, size_t bytes) {
 }
 
 static allocation *find(const cdna_machine *machine, const void *memory) {
-    for (int i = 0; i < machine->allocations; i++)
-        if (machine->allocation[i].start == memory) return &machine->allocation[i];
-    return NULL;
+    int first = 0, end = machine->allocations;
+    while (first < end) {
+        const int middle = first + (end - first) / 2;
+        if ((uintptr_t)machine->allocation[middle].start < (uintptr_t)memory)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return first < machine->allocations && machine->allocation[first].start == memory ? &machine->allocation[first]
+                                                                                      : NULL;
 }
 
 bool cdna_memory_free(cdna_machine *machine, void *memory) {
