@@ -212,6 +212,8 @@ struct trine_backend {
     void (*comm_close)(void *comm);
     void (*comm_abort)(void *comm);
     void (*comm_refuse)(void *comm, int op, const char *message);
+    /* Is the queue's work done? Does not wait. NULL: there is none that its launch did not wait for. */
+    trine_status (*queue_idle)(const trine_device *device, void *queue, bool *idle_out);
 };
 
 /* Kernels that a module adds to the devices of another backend. */

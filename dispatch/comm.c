@@ -39,12 +39,12 @@ typedef struct outcome {
 
 #define RECORD_MAGIC 0x7472696e6572616eu
 
-/* The thread's message, without the function's name, which whoever tells it puts in front again. */
+/* The thread's message, without the name of the function, this or trine_comm_open_nccl(): whoever tells it puts one in
+ * front again. */
 static void keep_words(char *words) {
     const char *message = trine_error_message();
-    const size_t name = sizeof function - 1;
-    if (strncmp(message, function, name) == 0 && strncmp(message + name, ": ", 2) == 0) message += name + 2;
-    snprintf(words, WORDS, "%s", message);
+    const char *end = strncmp(message, function, sizeof function - 1) == 0 ? strstr(message, ": ") : NULL;
+    snprintf(words, WORDS, "%s", end != NULL ? end + 2 : message);
 }
 
 /* The machine and its PID namespace: what processes must share to find each other's memory. */
@@ -58,7 +58,7 @@ static void tell_place(record *mine) {
     mine->user = (int32_t)geteuid();
 }
 
-static trine_status read_options(const trine_comm_options *options, trine_comm_options *own) {
+trine_status trine_comm_read_options(const trine_comm_options *options, trine_comm_options *own) {
     *own = (trine_comm_options){ .struct_size = sizeof *own };
     if (options != NULL) {
         if (options->struct_size < sizeof(size_t) || options->struct_size % sizeof(void *) != 0)
@@ -79,7 +79,7 @@ static trine_status read_options(const trine_comm_options *options, trine_comm_o
 static trine_status make_part(trine_queue *queue, trine_comm *comm, const trine_comm_options *options, record *mine) {
     const trine_backend *b = queue->backend;
     trine_comm_options own;
-    const trine_status status = read_options(options, &own);
+    const trine_status status = trine_comm_read_options(options, &own);
     if (status != TRINE_OK) return status;
     mine->timeout = own.timeout;
     mine->staging = own.staging_bytes;
@@ -139,8 +139,9 @@ static trine_status gather(const trine_bootstrap *bootstrap, const void *mine, v
 }
 
 /* Both steps: a rank's own error is told in its own words. */
-static trine_status open_part(trine_queue *queue, trine_comm *comm, const trine_bootstrap *bootstrap,
-                              const trine_comm_options *options, record *all, outcome *ends) {
+static trine_status open_part(trine_status refused, trine_queue *queue, trine_comm *comm,
+                              const trine_bootstrap *bootstrap, const trine_comm_options *options, record *all,
+                              outcome *ends) {
     record mine = { .magic = RECORD_MAGIC,
                     .spec_hash = TRINE_SPEC_HASH,
                     .rank = comm->rank,
@@ -148,7 +149,7 @@ static trine_status open_part(trine_queue *queue, trine_comm *comm, const trine_
                     .version = TRINE_VERSION };
     snprintf(mine.backend, sizeof mine.backend, "%s", queue->backend->name);
     tell_place(&mine);
-    trine_status own = make_part(queue, comm, options, &mine);
+    trine_status own = refused == TRINE_OK ? make_part(queue, comm, options, &mine) : refused;
     mine.status = own;
     if (own != TRINE_OK) keep_words(mine.words);
     trine_status status = gather(bootstrap, &mine, all, sizeof mine);
@@ -169,8 +170,9 @@ static trine_status open_part(trine_queue *queue, trine_comm *comm, const trine_
     return status;
 }
 
-trine_status trine_comm_open(trine_queue *queue, int rank, int ranks, const trine_bootstrap *bootstrap,
-                             const trine_comm_options *options, trine_comm **comm_out) {
+trine_status trine_comm_open_unless(trine_status refused, trine_queue *queue, int rank, int ranks,
+                                    const trine_bootstrap *bootstrap, const trine_comm_options *options,
+                                    trine_comm **comm_out) {
     trine_status status = trine_queue_check(queue, function);
     if (status != TRINE_OK) return status;
     if (bootstrap == NULL || bootstrap->all_gather == NULL || comm_out == NULL)
@@ -191,7 +193,7 @@ trine_status trine_comm_open(trine_queue *queue, int rank, int ranks, const trin
                           .rank = rank,
                           .ranks = ranks,
                           .process = getpid() };
-    status = open_part(queue, comm, bootstrap, options, all, ends);
+    status = open_part(refused, queue, comm, bootstrap, options, all, ends);
     free(all), free(ends);
     if (status != TRINE_OK) {
         if (comm->state != NULL) comm->backend->comm_close(comm->state);
@@ -201,6 +203,11 @@ trine_status trine_comm_open(trine_queue *queue, int rank, int ranks, const trin
     comm->magic = COMM_MAGIC;
     *comm_out = comm;
     return TRINE_OK;
+}
+
+trine_status trine_comm_open(trine_queue *queue, int rank, int ranks, const trine_bootstrap *bootstrap,
+                             const trine_comm_options *options, trine_comm **comm_out) {
+    return trine_comm_open_unless(TRINE_OK, queue, rank, ranks, bootstrap, options, comm_out);
 }
 
 static bool is_open(const trine_comm *comm) { return comm != NULL && comm->magic == COMM_MAGIC; }

@@ -29,7 +29,16 @@ static inline trine_comm *trine_comm_of(const trine_plan *plan, const void *args
     return comm;
 }
 
-/* comm.c: is a checked call's communicator one of this queue's device and this process? */
+/* comm.c: the options with their defaults; TRINE_ERR_ARGUMENT. */
+trine_status trine_comm_read_options(const trine_comm_options *options, trine_comm_options *own);
+
+/* trine_comm_open(), of a rank that is to fail if `refused` is not TRINE_OK: with the thread's message, which it then
+ * tells the others. */
+trine_status trine_comm_open_unless(trine_status refused, trine_queue *queue, int rank, int ranks,
+                                    const trine_bootstrap *bootstrap, const trine_comm_options *options,
+                                    trine_comm **comm_out);
+
+/* Is a checked call's communicator one of this queue's device and this process? */
 trine_status trine_comm_check(const trine_queue *queue, const trine_call *call);
 
 /* Checks and runs a call of an op of a group; where it is refused, the other ranks are told. A call of all ranks goes

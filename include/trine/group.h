@@ -12,7 +12,7 @@ extern "C" {
 #define TRINE_MAX_RANKS 64
 
 /* How the ranks of a group find each other: by MPI, a store, a file or a test's threads. trine_comm_open() alone calls
- * it, twice. */
+ * it, twice. Who has a communicator of NCCL or RCCL needs none: trine_comm_open_nccl(). */
 typedef struct trine_bootstrap {
     /* Gathers `bytes` bytes of every rank, in the order of ranks, to `all` of every rank. 0, or another number where
      * that failed, which must then be so on every rank. */
@@ -59,6 +59,34 @@ typedef struct trine_comm_options {
  * Since 0.1. */
 TRINE_API trine_status trine_comm_open(trine_queue *queue, int rank, int ranks, const trine_bootstrap *bootstrap,
                                        const trine_comm_options *options, trine_comm **comm_out);
+
+/* The same for the ranks of a communicator of NCCL or RCCL: `nccl` is the caller's ncclComm_t, whose device is the
+ * queue's. It says this rank's number and how many there are, and ncclAllGather() is what the ranks find each other by,
+ * on a stream and in memory that are taken for that. All ranks of the communicator call it, each from a thread of its
+ * own, and all that is said above holds for the group. This needs the communicator no longer once it is open: either
+ * may be closed first.
+ *
+ * The functions are those of the library that the communicator is of, NCCL's for CUDA devices and RCCL's for HIP
+ * devices. That library is in the process already, and another copy of it would take the communicator for something
+ * else; so trine opens none. It takes the functions that all of the process sees, as of a library that the program is
+ * linked with, or that it has within itself and exports; else those of what has been opened as libnccl.so.2 or
+ * librccl.so.1, by whomever, as by PyTorch. A process that has several copies is to have the communicator's so.
+ *
+ * The communicator must be ready, whether its calls block or not (ncclConfig_t), its device the thread's current one,
+ * and for as long as this takes no other thread may use it. The call must not stand between ncclGroupStart() and
+ * ncclGroupEnd(). A rank that never calls is noticed by the timeout, and an error that NCCL finds meanwhile at once;
+ * then its kernel may go on waiting on the device until ncclCommAbort(), with up to 64 KB of memory and a stream, which
+ * stay with the process.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (nccl is NULL; it is of another device than the queue, which the other ranks are told as
+ * TRINE_ERR_COMM; it has more than TRINE_MAX_RANKS ranks), TRINE_ERR_UNSUPPORTED (the queue is neither of CUDA nor of
+ * HIP; the library is not in the process, or lacks a function), TRINE_ERR_COMM (a function of NCCL failed, with its
+ * name and the words of ncclGetErrorString(); a rank that did not come), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE, and those
+ * of trine_comm_open(). A rank that fails before it gathers leaves the others to their timeout.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_comm_open_nccl(trine_queue *queue, void *nccl, const trine_comm_options *options,
+                                            trine_comm **comm_out);
 
 /* Closes this rank's part; NULL is allowed. It waits for nobody, but on devices for the calls that this rank has made:
  * others that still wait for this rank return TRINE_ERR_COMM, by the timeout if its process goes on and they are on

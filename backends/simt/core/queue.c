@@ -92,6 +92,18 @@ static trine_status queue_wait(const trine_device *device, void *queue) {
     return status;
 }
 
+static trine_status queue_idle(const trine_device *device, void *state, bool *idle_out) {
+    const simt_device *d = state_of(device);
+    const simt_queue *queue = state;
+    simt_scope scope;
+    trine_status status = simt_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    *idle_out = d->driver->StreamQuery(queue->stream) != SIMT_NOT_READY;
+    if (*idle_out) status = wait_for(d, queue); /* which has the words of what failed */
+    simt_leave(d, scope);
+    return status;
+}
+
 /* ----------------------------------------------------------------------------------------------------------- memory */
 
 static trine_status memory_alloc(const trine_device *device, void *queue, size_t bytes, void **memory_out) {
@@ -267,6 +279,7 @@ void simt_fill_backend(trine_backend *backend_out) {
     backend_out->queue_open = queue_open;
     backend_out->queue_close = queue_close;
     backend_out->queue_wait = queue_wait;
+    backend_out->queue_idle = queue_idle;
     backend_out->memory_alloc = memory_alloc;
     backend_out->memory_free = memory_free;
     backend_out->host_alloc = host_alloc;
