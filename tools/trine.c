@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The `trine` command: a table of subcommands. */
 #include <locale.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tool.h"
@@ -65,6 +66,8 @@ static int run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     setlocale(LC_NUMERIC, "C"); /* what is preloaded may have taken another */
+    /* In a call of all ranks each wants a hardware queue of its own. */
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     const int status = run(argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout)) return failure("standard output could not be written");
     return status;

@@ -84,8 +84,9 @@ typedef struct graph {
     work *first, **last;
 } graph;
 
-/* The one stream that is captured; NULL: none. What cannot be captured ends the capture without a graph. */
-static CUstream captured;
+/* The one stream that is captured; NULL: none; and one that waits for an event of it, until it waits for one of that.
+ * What cannot be captured ends the capture without a graph. */
+static CUstream captured, forked;
 static graph *capture;
 
 /* Launches of this thread that wait for others, and have not been waited for. A device would not load code before they
@@ -108,7 +109,7 @@ static CUresult perform(const work *w) {
 }
 
 static CUresult submit(CUstream stream, const work *w) {
-    if (captured == NULL || stream != captured) return perform(w);
+    if (captured == NULL || (stream != captured && stream != forked)) return perform(w);
     if (capture == NULL) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     *capture->last = malloc(sizeof *w);
     **capture->last = *w;
@@ -151,8 +152,9 @@ CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
 
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph_out) {
     if (captured == NULL || stream != captured) return CUDA_ERROR_ILLEGAL_STATE;
+    if (forked != NULL && capture != NULL) free_graph(capture), capture = NULL;
     *graph_out = (CUgraph)(void *)capture;
-    captured = NULL;
+    captured = forked = NULL;
     capture = NULL;
     if (*graph_out == NULL) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     IN_CONTEXT(cuStreamEndCapture);
@@ -469,10 +471,15 @@ CUresult cuStreamQuery(CUstream stream) {
     return CUDA_SUCCESS;
 }
 
+typedef struct mark {
+    struct timespec time;
+    CUstream stream;
+} mark;
+
 CUresult cuEventCreate(CUevent *event, unsigned flags) {
     (void)flags;
     IN_CONTEXT(cuEventCreate);
-    *event = malloc(sizeof(struct timespec));
+    *event = calloc(1, sizeof(mark));
     return CUDA_SUCCESS;
 }
 
@@ -482,9 +489,20 @@ CUresult cuEventDestroy(CUevent event) {
 }
 
 CUresult cuEventRecord(CUevent event, CUstream stream) {
-    (void)stream;
+    mark *m = (mark *)event;
     IN_CONTEXT(cuEventRecord);
-    clock_gettime(CLOCK_MONOTONIC, (struct timespec *)event);
+    m->stream = stream;
+    clock_gettime(CLOCK_MONOTONIC, &m->time);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+    const mark *m = (const mark *)event;
+    (void)flags;
+    IN_CONTEXT(cuStreamWaitEvent);
+    if (captured == NULL || m->stream == stream) return CUDA_SUCCESS;
+    if (m->stream == captured && forked == NULL) forked = stream;
+    if (m->stream == forked && stream == captured) forked = NULL;
     return CUDA_SUCCESS;
 }
 
@@ -495,7 +513,7 @@ CUresult cuEventSynchronize(CUevent event) {
 }
 
 CUresult cuEventElapsedTime(float *milliseconds, CUevent first, CUevent second) {
-    const struct timespec *a = (const struct timespec *)first, *b = (const struct timespec *)second;
+    const struct timespec *a = &((const mark *)first)->time, *b = &((const mark *)second)->time;
     IN_CONTEXT(cuEventElapsedTime);
     *milliseconds = (float)(1e3 * (double)(b->tv_sec - a->tv_sec) + 1e-6 * (double)(b->tv_nsec - a->tv_nsec));
     return CUDA_SUCCESS;

@@ -72,7 +72,8 @@ typedef struct trine_reduce_scatter_args {
  * Aliasing: y may not overlap x.
  *
  * Error bound: ranks 2^-24 sum_i |x_i| (2^-53 for f64) before the rounding to T; max is exact.
- * Deterministic: the same bits for any number of threads.
+ * Deterministic: the same bits for any number of threads; on devices within the bound others for another staging_bytes,
+ * since large products go in pieces.
  *
  * Errors: TRINE_ERR_ARGUMENT (a tensor is NULL; comm is closed or of another device; rank, sizes, strides or element
  * types that the above does not admit; kind out of range; y overlaps x), TRINE_ERR_COMM (what another rank did, or did
@@ -290,7 +291,8 @@ typedef struct trine_matmul_reduce_scatter_args {
  *
  * Error bound: |d - d64| <= u(d) |d64| + (k + ranks + 4) 2^-24 sum_s sum_p |a_s b_s|, the sum counting 2.25 times for
  * bf16 and f16; spec/comm/products.h. Products with a subnormal bf16 may be taken for zero.
- * Deterministic: the same bits for any number of threads.
+ * Deterministic: the same bits for any number of threads; on devices within the bound others for another staging_bytes,
+ * since large products go in pieces.
  *
  * Errors: TRINE_ERR_ARGUMENT (a tensor is NULL; comm is closed or of another device; rank, sizes, strides or element
  * types that the above does not admit; d overlaps another tensor), TRINE_ERR_COMM (what another rank did, or did not
@@ -325,7 +327,8 @@ typedef struct trine_matmul_all_reduce_args {
  *
  * Error bound: |d - d64| <= u(d) |d64| + (k + ranks + 4) 2^-24 sum_s sum_p |a_s b_s|, the sum counting 2.25 times for
  * bf16 and f16; spec/comm/products.h. Products with a subnormal bf16 may be taken for zero.
- * Deterministic: the same bits for any number of threads, and on all ranks.
+ * Deterministic: the same bits for any number of threads, and on all ranks; on devices within the bound others for
+ * another staging_bytes, since large products go in pieces.
  *
  * Errors: TRINE_ERR_ARGUMENT (a tensor is NULL; comm is closed or of another device; rank, sizes, strides or element
  * types that the above does not admit; d overlaps another tensor), TRINE_ERR_COMM (what another rank did, or did not
@@ -360,7 +363,8 @@ typedef struct trine_all_gather_matmul_args {
  *
  * Error bound: |d - d64| <= u(d) |d64| + (k + 4) 2^-24 sum_p |a b|, the sum counting 2.25 times for bf16 and f16, as in
  * trine_matmul(). Products with a subnormal bf16 may be taken for zero. gathered is exact.
- * Deterministic: the same bits for any number of threads.
+ * Deterministic: the same bits for any number of threads; on devices within the bound others for another staging_bytes,
+ * since large products go in pieces.
  *
  * Errors: TRINE_ERR_ARGUMENT (a tensor other than gathered is NULL; comm is closed or of another device; rank, sizes,
  * strides or element types that the above does not admit; an output overlaps another tensor, or itself), TRINE_ERR_COMM

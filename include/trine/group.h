@@ -26,7 +26,7 @@ typedef struct trine_comm_options {
     double timeout;       /* seconds that a call waits for another rank; 0: 300 */
     size_t staging_bytes; /* of this rank's memory through which tensors go to and from the others, in pieces if they
                            * are larger; the same on all ranks, and rounded to what the device can use; 0: what suits
-                           * it, 1 MiB on a CPU and 69 MB on an H200 */
+                           * it, 1 MiB on a CPU and 216 MB on an H200 */
 } trine_comm_options;
 
 /* Opens this rank's part of a group of `ranks`, 1 to TRINE_MAX_RANKS, on the queue's device. All ranks call it, and it
@@ -45,8 +45,10 @@ typedef struct trine_comm_options {
  *
  * On devices a call is asynchronous, as all calls are, and may be recorded into a graph: what another rank did is told
  * by trine_queue_wait() or by the next call; "nothing is written" does not hold; and a refused call breaks the group
- * too. All devices must be of one kind and reach each other's memory; ranks may share a device, of HIP up to 4 of a
- * process unless GPU_MAX_HW_QUEUES says more.
+ * too. All devices must be of one kind and reach each other's memory. Ranks of a process may share a device, as in
+ * calls of all ranks, if each of the streams there has a hardware queue: of HIP 4 unless GPU_MAX_HW_QUEUES says more,
+ * of CUDA 8 unless CUDA_DEVICE_MAX_CONNECTIONS does, up to 32. Otherwise ranks are told that others are late. What
+ * waits for all devices, as cudaFree(), must not be called while a rank of the process waits for another.
  *
  * Without a communicator, comm NULL, a call of a collective op is of all ranks at once: each tensor has one dimension
  * more, `ranks`, in front, and threads of the library do what each rank would, on the queue's device. So a group is
@@ -76,7 +78,9 @@ TRINE_API trine_status trine_comm_open(trine_queue *queue, int rank, int ranks, 
  * and for as long as this takes no other thread may use it. The call must not stand between ncclGroupStart() and
  * ncclGroupEnd(). A rank that never calls is noticed by the timeout, and an error that NCCL finds meanwhile at once;
  * then its kernel may go on waiting on the device until ncclCommAbort(), with up to 64 KB of memory and a stream, which
- * stay with the process.
+ * stay with the process. Not so in the first collective of a communicator whose calls block: NCCL waits in it until
+ * all ranks are there. As ncclCommDestroy() waits for all devices, ranks of one process call it all before the group's
+ * first op, or when the group is closed.
  *
  * Errors: TRINE_ERR_ARGUMENT (nccl is NULL; it is of another device than the queue, which the other ranks are told as
  * TRINE_ERR_COMM; it has more than TRINE_MAX_RANKS ranks), TRINE_ERR_UNSUPPORTED (the queue is neither of CUDA nor of

@@ -93,6 +93,7 @@ static bool describe(const cuda_driver *driver, const trine_host *host, int numb
     states[place].device = device;
     states[place].module = modules[place];
     states[place].units = out->info.units;
+    states[place].memory = memory;
     states[place].major = major;
     states[place].minor = minor;
     states[place].shared = attribute(driver, device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);

@@ -36,6 +36,7 @@
     ENTRY(StreamDestroy) \
     ENTRY(StreamSynchronize) \
     ENTRY(StreamQuery) \
+    ENTRY(StreamWaitEvent) \
     ENTRY(EventCreate) \
     ENTRY(EventDestroy) \
     ENTRY(EventRecord) \

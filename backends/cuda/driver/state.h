@@ -22,6 +22,7 @@ typedef struct cuda_device {
     const cuda_driver *driver;
     int units, major, minor; /* units: of the whole device; kernels ask for those of their queue, by simt_units() */
     int shared;              /* bytes of shared memory that a block can have */
+    size_t memory;
     bool tensor_maps, cluster_launch;
     bool overlaps; /* a launch can begin while the previous one ends, and its code waits for that */
     CUdevice device;

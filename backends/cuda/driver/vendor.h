@@ -20,6 +20,7 @@ typedef CUipcMemHandle simt_ipc_handle;
 enum {
     SIMT_MARKS = CUDA_MARKS,
     SIMT_EXCHANGES = 4, /* blocks of a group's launch that an SM has */
+    SIMT_READS_LANDING = 1,
     SIMT_STREAM_NON_BLOCKING = CU_STREAM_NON_BLOCKING,
     SIMT_EVENT_DEFAULT = CU_EVENT_DEFAULT,
     SIMT_HOST_PORTABLE = CU_MEMHOSTALLOC_PORTABLE,

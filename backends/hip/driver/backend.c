@@ -99,6 +99,7 @@ static bool describe(const hip_driver *driver, const trine_host *host, int numbe
     states[place].arch = arch;
     states[place].chip = find_chip(d->arch);
     states[place].units = out->info.units;
+    states[place].memory = (size_t)out->info.memory;
     pthread_mutex_init(&states[place].lock, NULL);
     return true;
 }

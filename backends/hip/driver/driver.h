@@ -61,6 +61,7 @@ typedef struct hip_ipc_handle {
     ENTRY(hip_result, StreamDestroy, (hip_stream)) \
     ENTRY(hip_result, StreamSynchronize, (hip_stream)) \
     ENTRY(hip_result, StreamQuery, (hip_stream)) \
+    ENTRY(hip_result, StreamWaitEvent, (hip_stream, hip_event, unsigned)) \
     ENTRY(hip_result, EventCreateWithFlags, (hip_event *, unsigned)) \
     ENTRY(hip_result, EventDestroy, (hip_event)) \
     ENTRY(hip_result, EventRecord, (hip_event, hip_stream)) \

@@ -25,7 +25,8 @@ typedef struct hip_device {
     int device;
     int arch; /* place in hip_archs */
     const hip_chip *chip;
-    int units;        /* of the whole device */
+    int units; /* of the whole device */
+    size_t memory;
     simt_parts parts; /* none until a queue wants a part */
     pthread_mutex_t lock;
     hip_module *module; /* of each op, loaded with its first function */

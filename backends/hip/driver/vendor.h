@@ -18,7 +18,7 @@ typedef hip_module simt_module;
 typedef hip_code simt_entry;
 typedef hip_ipc_handle simt_ipc_handle;
 /* Blocks of a group's launch that a CU has: of MI300X 304 in all, which take 40 MB. */
-enum { SIMT_EXCHANGES = 1 };
+enum { SIMT_EXCHANGES = 1, SIMT_READS_LANDING = 0 };
 enum { SIMT_MARKS = HIP_MARKS, SIMT_STREAM_NON_BLOCKING = HIP_STREAM_NON_BLOCKING, SIMT_EVENT_DEFAULT = 0 };
 enum {
     SIMT_SUCCESS = HIP_SUCCESS,

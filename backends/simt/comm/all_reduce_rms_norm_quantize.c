@@ -144,21 +144,22 @@ static simt_rows from_row(const trine_call *call, int tensor, int64_t row) {
 static trine_status add_up(const job *b, int64_t rows) {
     const trine_call *call = b->call;
     const trine_tensor *x = &call->tensor[ALL_REDUCE_RMS_NORM_QUANTIZE_X];
-    const int64_t width = (int64_t)trine_dtype_size(x->dtype), line = x->stride[0] * width;
+    const int64_t width = (int64_t)trine_dtype_size(x->dtype), line = x->stride[0] * width,
+                  packets = simt_blocks(b->k * width, EXCHANGE_PACKET);
     const char *from = row_at(x, b->row);
     summed_rows_params p = { .exchange = { .x = from,
                                            .y = b->h,
                                            .n = b->k,
                                            .kind = TRINE_RANKS_SUM,
                                            .aligned = ((uintptr_t)from | (uintptr_t)line) % EXCHANGE_PACKET == 0,
-                                           .lines = rows,
+                                           .lines = b->k > 0 ? rows : 0,
                                            .x_line = line,
-                                           .y_line = b->k * (int64_t)sizeof(float) },
+                                           .y_line = b->k * (int64_t)sizeof(float),
+                                           .line_packets = simt_divisor_of(packets > 0 ? packets : 1) },
                              .residual = from_row(call, ALL_REDUCE_RMS_NORM_QUANTIZE_RESIDUAL, b->row),
                              .residual_out = from_row(call, ALL_REDUCE_RMS_NORM_QUANTIZE_RESIDUAL_OUT, b->row),
                              .f32_residual = call->type[ALL_REDUCE_RMS_NORM_QUANTIZE_TYPE_R] == TRINE_F32 };
-    return simt_exchange_more(call, &(simt_function){ .type = { x->dtype } }, &p, sizeof p,
-                              rows * simt_blocks(b->k * width, EXCHANGE_PACKET), 1);
+    return simt_exchange_more(call, &(simt_function){ .type = { x->dtype } }, &p, sizeof p, rows * packets, 1);
 }
 
 static trine_status run(const trine_call *call) {

@@ -9,7 +9,7 @@ template <class T> struct summed_rows : summed<T> {
     enum { N = summed<T>::N };
     using place = place_in_lines<N>;
 
-    static DEVICE int64_t packets(const exchange_params &p) { return p.lines * place::per_line(p); }
+    static DEVICE int64_t packets(const exchange_params &p) { return place::packets(p); }
     static DEVICE packet load(const exchange_params &p, int64_t, int64_t i) {
         const place at(p, i);
         bits raw[N];

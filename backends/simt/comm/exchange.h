@@ -20,6 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "backends/simt/core/params.h"
+
 enum {
     EXCHANGE_RANKS = 64,
     EXCHANGE_THREADS = 512,
@@ -61,6 +63,14 @@ typedef struct exchange_params {
     int64_t n;            /* elements of a row, or of a line */
     /* of products, whose rows have several lines (products.inl.h): how many, and bytes from one to the next */
     int64_t lines, x_line, y_line;
+    simt_divisor line_packets; /* of a line */
 } exchange_params;
+
+/* Lines that the other ranks sent before they began this launch. */
+typedef struct landed_params {
+    exchange_params exchange;        /* x: this rank's own lines */
+    const char *landed;              /* of the other ranks, in order */
+    int64_t landed_row, landed_line; /* bytes from one's to the next one's, and of a line, which has whole packets */
+} landed_params;
 
 #endif

@@ -118,6 +118,19 @@ struct exchange {
         if (greets()) packet_put(greeting(thread_index(), p.rank), packet{ { p.op, 0, p.note, 0 } });
     }
 
+    /* Until all ranks have begun this launch: what the launches before it stored is there, for the whole block. */
+    DEVICE void meet() {
+        if (thread_index() == 0) {
+            system_fence();
+            for (int r = 0; r < p.ranks; r++)
+                if (r != p.rank) packet_put(place(r, p.rank, 0, 0), packet{ { 0, 0, 0, 0 } });
+            for (int r = 0; r < p.ranks; r++)
+                if (r != p.rank) take(place(p.rank, r, 0, 0), r);
+            system_fence();
+        }
+        sync_block();
+    }
+
     /* The last of all: another launch of this rank finds its set free. */
     DEVICE void end() {
         if (greets()) {

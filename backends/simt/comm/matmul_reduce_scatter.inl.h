@@ -3,3 +3,4 @@
 #include "products.inl.h"
 
 PRODUCT_SUM_ENTRIES(matmul_reduce_scatter, sum_directly)
+LANDED_SUM_ENTRIES(matmul_reduce_scatter)

@@ -65,20 +65,20 @@ static inline bool whole_lines(const trine_tensor *t, int64_t elements) {
 static inline exchange_params lines_of(const trine_tensor *x, const trine_tensor *y, int64_t lines, int64_t n,
                                        int64_t elements) {
     const int64_t x_width = (int64_t)trine_dtype_size(x->dtype), y_width = (int64_t)trine_dtype_size(y->dtype);
+    const int64_t packets = simt_blocks(n, elements);
     return (exchange_params){ .x = x->data,
                               .y = y->data,
                               .x_row = x->rank > 2 ? x->stride[0] * x_width : 0,
                               .y_row = y->rank > 2 ? y->stride[0] * y_width : 0,
                               .x_line = x->stride[x->rank - 2] * x_width,
                               .y_line = y->stride[y->rank - 2] * y_width,
-                              .lines = lines,
+                              .lines = packets > 0 ? lines : 0,
                               .n = n,
+                              .line_packets = simt_divisor_of(packets > 0 ? packets : 1),
                               .aligned = whole_lines(x, elements) && whole_lines(y, elements) };
 }
 
-static inline int64_t line_packets(const exchange_params *p, int64_t elements) {
-    return p->lines * simt_blocks(p->n, elements);
-}
+static inline int64_t line_packets(const exchange_params *p) { return p->lines * p->line_packets.by; }
 
 /* -------------------------------------------------------------------------------------- sums of all ranks' products */
 
@@ -122,7 +122,7 @@ static inline trine_status summed_products_run(const summed_products *s, const c
     const trine_tensor room = summed_products_room(s, &bytes);
     const simt_function function = { .step = step, .type = { s->d.dtype } };
     exchange_params p = lines_of(&room, &s->d, s->m, s->n, PRODUCT_PACKET);
-    return simt_exchange(s->call, &function, &p, line_packets(&p, PRODUCT_PACKET), parts);
+    return simt_exchange(s->call, &function, &p, line_packets(&p), parts);
 }
 
 #endif

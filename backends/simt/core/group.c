@@ -21,7 +21,7 @@
 #include "spec/number.h"
 
 /* Of a thread, by each rank: of two kinds, sums and what is to be added up. */
-enum { PLACES = 2 * EXCHANGE_SETS * EXCHANGE_ROUNDS, WORDS = 240 };
+enum { PLACES = 2 * EXCHANGE_SETS * EXCHANGE_ROUNDS, ALIGNMENT = 256, WORDS = 240 };
 /* Seconds between looks at the other ranks while a queue is waited for, and after which the thread sleeps between
  * them. */
 static const double slice = 1e-3, patience = 0.02;
@@ -32,9 +32,9 @@ typedef struct area {
     struct area *next;
     const simt_device *device;
     simt_pointer memory;
-    size_t bytes;
-    uint64_t *launches; /* device memory */
-    uint32_t *stop;     /* likewise */
+    size_t bytes, places; /* the places come first, and then what pieces land in */
+    uint64_t *launches;   /* device memory */
+    uint32_t *stop;       /* likewise */
     exchange_report *report;
     bool free;
 } area;
@@ -61,8 +61,11 @@ typedef struct group {
     void *first, *queue;     /* that it was opened with; of the last call */
     int rank, ranks, beside; /* beside: ranks of the device that has most: all ranks launch as many blocks */
     int64_t room;
+    size_t landing;
     double timeout;
     area *own;
+    __typeof__(((simt_queue *)0)->stream) copies; /* of ranks with a device of their own; NULL: a queue's */
+    __typeof__(((simt_queue *)0)->mark[0]) mark[2];
     bool broken;
     char words[WORDS];
     peer peer[EXCHANGE_RANKS];
@@ -84,8 +87,13 @@ static simt_device *state_of(const trine_device *device) { return device->state;
 /* Places of all other ranks in a round: of so much memory, or else for one of them one for each thread that a device's
  * units start with, and as many for more of them. */
 static int64_t places_of(const simt_device *d, size_t staging) {
-    return staging > 0 ? (int64_t)(staging / PLACES / EXCHANGE_PACKET)
+    return staging > 0 ? (int64_t)(staging / 2 / PLACES / EXCHANGE_PACKET)
                        : SIMT_EXCHANGES * (int64_t)d->units * EXCHANGE_THREADS;
+}
+
+/* Bytes where pieces land: of what that has left, or a small part of the device's memory. */
+static size_t landing_of(const simt_device *d, size_t staging) {
+    return (staging > 0 ? staging / 2 : d->memory / 1024) / ALIGNMENT * ALIGNMENT;
 }
 
 static int others(int ranks) { return ranks > 1 ? ranks - 1 : 1; }
@@ -102,22 +110,22 @@ static size_t bytes_of(const simt_device *d, int ranks, size_t staging) {
     return EXCHANGE_HEAD + (size_t)PLACES * (size_t)(used > places ? used : places) * EXCHANGE_PACKET;
 }
 
-static area *find_free(const simt_device *d, size_t bytes) {
+static area *find_free(const simt_device *d, size_t places, size_t bytes) {
     area *found = NULL;
     pthread_mutex_lock(&all.lock);
     for (area *a = all.areas; a != NULL && found == NULL; a = a->next)
-        if (a->free && a->device == d && a->bytes == bytes) found = a, a->free = false;
+        if (a->free && a->device == d && a->places == places && a->bytes == bytes) found = a, a->free = false;
     pthread_mutex_unlock(&all.lock);
     return found;
 }
 
 /* The context is current. */
-static trine_status make_area(simt_device *d, size_t bytes, area **out) {
-    area *a = *out = find_free(d, bytes);
+static trine_status make_area(simt_device *d, size_t places, size_t bytes, area **out) {
+    area *a = *out = find_free(d, places, bytes);
     if (a != NULL) return TRINE_OK;
     if ((a = calloc(1, sizeof *a)) == NULL) return d->driver->error(TRINE_ERR_MEMORY, "trine_comm_open: out of memory");
     simt_pointer own = 0;
-    *a = (area){ .device = d, .bytes = bytes };
+    *a = (area){ .device = d, .places = places, .bytes = bytes };
     trine_status status = simt_alloc_for_peers(d, &a->memory, bytes);
     if (status == TRINE_OK) status = SIMT_CALL(d->driver, MemAlloc, &own, (EXCHANGE_BLOCKS + 1) * sizeof *a->launches);
     if (status == TRINE_OK)
@@ -140,7 +148,7 @@ static trine_status make_area(simt_device *d, size_t bytes, area **out) {
 
 static trine_status clear_area(simt_device *d, const simt_queue *queue, area *a) {
     memset(a->report, 0, sizeof *a->report);
-    trine_status status = SIMT_CALL(d->driver, MemsetD8Async, a->memory, 0xff, a->bytes, queue->stream);
+    trine_status status = SIMT_CALL(d->driver, MemsetD8Async, a->memory, 0xff, a->places, queue->stream);
     if (status == TRINE_OK)
         status = SIMT_CALL(d->driver, MemsetD8Async, (simt_pointer)(uintptr_t)a->launches, 0,
                            (EXCHANGE_BLOCKS + 1) * sizeof *a->launches, queue->stream);
@@ -148,6 +156,21 @@ static trine_status clear_area(simt_device *d, const simt_queue *queue, area *a)
 }
 
 /* ---------------------------------------------------------------------------------------------------------- opening */
+
+/* The context is current. */
+static trine_status make_copies(group *g) {
+    const simt_device *d = state_of(g->device);
+    trine_status status = SIMT_CALL(d->driver, StreamCreate, &g->copies, SIMT_STREAM_NON_BLOCKING);
+    for (int i = 0; i < 2 && status == TRINE_OK; i++)
+        status = SIMT_CALL(d->driver, EventCreate, &g->mark[i], SIMT_EVENT_DEFAULT);
+    return status;
+}
+static void free_copies(group *g) {
+    const simt_device *d = state_of(g->device);
+    for (int i = 0; i < 2; i++)
+        if (g->mark[i] != NULL) d->driver->EventDestroy(g->mark[i]);
+    if (g->copies != NULL) d->driver->StreamDestroy(g->copies);
+}
 
 static trine_status make(const trine_device *device, void *queue, const trine_comm_setup *setup, void *out,
                          void **comm_out) {
@@ -164,10 +187,12 @@ static trine_status make(const trine_device *device, void *queue, const trine_co
     g->ranks = setup->ranks;
     g->timeout = setup->timeout;
     g->room = room_of(d, g->ranks, setup->staging);
+    g->landing = landing_of(d, setup->staging);
+    const size_t places = bytes_of(d, g->ranks, setup->staging);
     for (int r = 0; r < g->ranks; r++) g->peer[r].pidfd = -1;
     trine_status status = simt_enter(d, &scope);
     if (status != TRINE_OK) return status;
-    status = make_area(d, bytes_of(d, g->ranks, setup->staging), &g->own);
+    status = make_area(d, places, places + g->landing, &g->own);
     if (status == TRINE_OK) status = clear_area(d, queue, g->own);
     if (status == TRINE_OK) status = SIMT_CALL(d->driver, IpcGetMemHandle, &mine.handle, g->own->memory);
     simt_leave(d, scope);
@@ -228,6 +253,7 @@ static trine_status join(void *comm, const void *blobs) {
         else
             status = map_peer(g, r, &b);
     }
+    if (status == TRINE_OK && g->beside == 1) status = make_copies(g);
     simt_leave(d, scope);
     return status;
 }
@@ -369,6 +395,7 @@ static void close_group(void *comm) {
         if (g->peer[r].pidfd >= 0) close(g->peer[r].pidfd);
     }
     if (g->own != NULL && !g->broken) g->own->free = true;
+    if (entered) free_copies(g);
     if (entered) simt_leave(d, scope);
     free(g);
 }
@@ -443,8 +470,55 @@ int64_t simt_group_room(const trine_call *call) {
 int64_t simt_group_blocks(const trine_call *call, int held) {
     const group *g = call->comm;
     const int64_t most = held < SIMT_EXCHANGES ? held : SIMT_EXCHANGES;
-    const int64_t blocks = most * ((const simt_queue *)call->queue)->units / (g != NULL ? g->beside : 1);
+    const int64_t units = ((const simt_queue *)call->queue)->units;
+    /* where ranks share a device, half of it is for launches that the others wait for */
+    const int64_t blocks = g == NULL || g->beside == 1 ? most * units : units / 2 / g->beside;
     return blocks > 0 ? blocks : 1;
+}
+
+size_t simt_group_landing(const trine_call *call) {
+    const group *g = call->comm;
+    return g != NULL ? g->landing : landing_of(call->device, 0);
+}
+
+bool simt_group_reads_landing(void) { return SIMT_READS_LANDING; }
+
+char *simt_group_landing_of(const trine_call *call, int rank) {
+    const group *g = call->comm;
+    return g->peer[rank].area + g->own->places;
+}
+
+/* One stream goes on after what the other has done so far. */
+static trine_status follow(const trine_call *call, bool fork) {
+    const group *g = call->comm;
+    const simt_queue *queue = call->queue;
+    simt_device *d = call->device;
+    simt_scope scope;
+    if (queue->loads_only || g->copies == NULL) return TRINE_OK;
+    trine_status status = simt_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    status = SIMT_CALL(d->driver, EventRecord, g->mark[fork], fork ? queue->stream : g->copies);
+    if (status == TRINE_OK)
+        status = SIMT_CALL(d->driver, StreamWaitEvent, fork ? g->copies : queue->stream, g->mark[fork], 0);
+    simt_leave(d, scope);
+    return status;
+}
+
+trine_status simt_group_fork(const trine_call *call) { return follow(call, true); }
+trine_status simt_group_join(const trine_call *call) { return follow(call, false); }
+
+trine_status simt_group_copy(const trine_call *call, void *to, const void *from, size_t bytes) {
+    const group *g = call->comm;
+    const simt_queue *queue = call->queue;
+    simt_device *d = call->device;
+    simt_scope scope;
+    if (bytes == 0 || queue->loads_only) return TRINE_OK;
+    trine_status status = simt_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    status = SIMT_CALL(d->driver, MemcpyDtoDAsync, (simt_pointer)(uintptr_t)to, (simt_pointer)(uintptr_t)from, bytes,
+                       g->copies != NULL ? g->copies : queue->stream);
+    simt_leave(d, scope);
+    return status;
 }
 
 int simt_group_rank(const trine_call *call) { return ((const group *)call->comm)->rank; }
