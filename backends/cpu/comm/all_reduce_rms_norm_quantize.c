@@ -3,6 +3,7 @@
  * rms_norm_quantize makes codes of these, which are f32, with a weight of f32. */
 #include <trine/ops.h>
 
+#include "backends/nested_step.h"
 #include "backends/cpu/comm/row_sums.h"
 #include "spec/places/all_reduce_rms_norm_quantize.h"
 
@@ -45,24 +46,12 @@ static job job_of(const trine_call *call) {
 
 /* ------------------------------------------------------------------------------------------------------- nested ops */
 
-/* An op within; bytes: not run, and what it needs if that is more than *bytes. */
-static trine_status step(const job *b, int op, const void *args, size_t *bytes) {
-    const trine_call *call = b->call;
-    size_t need = 0;
-    if (!bytes)
-        return call->host->nested_run(call, op, args, call->workspace ? (char *)call->workspace + b->bytes : NULL,
-                                      call->workspace_size - b->bytes);
-    const trine_status status = call->host->nested_workspace(call, op, args, &need);
-    if (need > *bytes) *bytes = need;
-    return status;
-}
-
 static trine_status widen_weight(const job *b, size_t *bytes) {
     if (!b->weights || b->weights->dtype == TRINE_F32) return TRINE_OK;
     const trine_tensor from = trine_tensor_1d(b->weights->data, b->weights->dtype, b->k),
                        to = trine_tensor_1d(b->weight, TRINE_F32, b->k);
     const trine_cast_args args = { .struct_size = sizeof args, .x = &from, .y = &to };
-    return step(b, TRINE_OP_CAST, &args, bytes);
+    return nested_step(b->call, b->bytes, TRINE_OP_CAST, &args, bytes);
 }
 
 /* Rows of an operand from the panel's first on; in a call of all ranks, whose sizes alone are asked for, without
@@ -97,8 +86,8 @@ static trine_status quantize(const job *b, int64_t rows, size_t *bytes) {
                                                 .upward = b->args->upward,
                                                 .powers = b->args->powers };
     const trine_cast_args cast = { .struct_size = sizeof cast, .x = &kept, .y = &y };
-    const trine_status status = step(b, TRINE_OP_RMS_NORM_QUANTIZE, &args, bytes);
-    return status == TRINE_OK && narrow ? step(b, TRINE_OP_CAST, &cast, bytes) : status;
+    const trine_status status = nested_step(b->call, b->bytes, TRINE_OP_RMS_NORM_QUANTIZE, &args, bytes);
+    return status == TRINE_OK && narrow ? nested_step(b->call, b->bytes, TRINE_OP_CAST, &cast, bytes) : status;
 }
 
 /* The last panel may have fewer rows, and so need more. */

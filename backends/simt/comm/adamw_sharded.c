@@ -5,6 +5,7 @@
 
 #include <trine/ops.h>
 
+#include "backends/nested_step.h"
 #include "exchanges.h"
 #include "spec/places/adamw_sharded.h"
 
@@ -73,22 +74,10 @@ static job job_of(const trine_call *call, int64_t rank) {
 static float meant(float x) { return x == 0 ? -0.0f : x; }
 static const trine_tensor *if_given(const trine_tensor *t) { return t->rank > 0 ? t : NULL; }
 
-/* An op within; bytes: not run, and what it needs if that is more than *bytes. */
-static trine_status step(const job *b, int op, const void *args, size_t *bytes) {
-    const trine_call *call = b->call;
-    size_t need = 0;
-    if (!bytes)
-        return call->host->nested_run(call, op, args, call->workspace ? (char *)call->workspace + b->bytes : NULL,
-                                      call->workspace_size - b->bytes);
-    const trine_status status = call->host->nested_workspace(call, op, args, &need);
-    if (need > *bytes) *bytes = need;
-    return status;
-}
-
 static trine_status sum_squares(const job *b, size_t *bytes) {
     const trine_tensor x = exchange_row(b->x, TRINE_F32, b->own), own = exchange_row(b->own_squares, TRINE_F64, 1);
     const trine_global_norm_clip_args args = { .struct_size = sizeof args, .x = &x, .sum_squares = &own };
-    return step(b, TRINE_OP_GLOBAL_NORM_CLIP, &args, bytes);
+    return nested_step(b->call, b->bytes, TRINE_OP_GLOBAL_NORM_CLIP, &args, bytes);
 }
 
 static trine_status find_coefficient(const job *b, size_t *bytes) {
@@ -103,7 +92,7 @@ static trine_status find_coefficient(const job *b, size_t *bytes) {
                                                .coefficient = &coefficient,
                                                .max_norm = b->args->max_norm,
                                                .own_included = 1 };
-    return step(b, TRINE_OP_GLOBAL_NORM_CLIP, &args, bytes);
+    return nested_step(b->call, b->bytes, TRINE_OP_GLOBAL_NORM_CLIP, &args, bytes);
 }
 
 static trine_status step_part(const job *b, size_t *bytes) {
@@ -131,7 +120,7 @@ static trine_status step_part(const job *b, size_t *bytes) {
                                     .seed = a->seed,
                                     .stream = a->stream + ((uint64_t)b->rank << 56),
                                     .stochastic = a->stochastic };
-    return step(b, TRINE_OP_ADAMW, &args, bytes);
+    return nested_step(b->call, b->bytes, TRINE_OP_ADAMW, &args, bytes);
 }
 
 /* The rank of the last elements, whose part may have fewer than that of rank 0, or that has none. */
