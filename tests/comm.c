@@ -24,6 +24,7 @@
 
 #include <trine/trine.h>
 
+#include "emulators/cuda/stub.h"
 #include "tap.h"
 
 enum { MOST = 8, RECORD = 1024, N = 3000 };
@@ -1175,6 +1176,8 @@ static int test_devices(void) {
     test_calls_on_devices();
     if (devices > 1) test_failures();
     trine_close(lib);
+    const stub_settings *stub = dlsym(RTLD_DEFAULT, STUB_SETTINGS);
+    if (stub != NULL) tap(stub->uncut == 0, "no launch has an SM's memory cut anew: %d do", stub->uncut);
     return tap_end();
 }
 

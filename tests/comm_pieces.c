@@ -176,5 +176,6 @@ int main(int count, char **argument) {
         test_group(of, 0);
     }
     trine_close(lib);
+    if (stub != NULL) tap(stub->uncut == 0, "no launch has an SM's memory cut anew: %d do", stub->uncut);
     return tap_end();
 }

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "chip.h"
 #include "device/emulator.h"
+#include "streams.h"
 #include "stub.h"
 
 #pragma GCC visibility push(default)
@@ -34,19 +34,7 @@ CUresult stub_verdict(const char *name) {
     return (CUresult)stub.result;
 }
 
-#define STRING_(x) #x
-#define STRING(x) STRING_(x)
-#define MAY_FAIL(name) \
-    do { \
-        const CUresult result_ = stub_verdict(STRING(name)); \
-        if (result_ != CUDA_SUCCESS) return result_; \
-    } while (0)
-/* Works in the current context, and only there. */
-#define IN_CONTEXT(name) \
-    do { \
-        MAY_FAIL(name); \
-        if (depth == 0) return CUDA_ERROR_INVALID_CONTEXT; \
-    } while (0)
+bool stub_in_context(void) { return depth > 0; }
 
 CUresult cuInit(unsigned flags) {
     (void)flags;
@@ -63,137 +51,6 @@ CUresult cuGetErrorString(CUresult error, const char **text) {
     *text = error == CUDA_ERROR_OUT_OF_MEMORY     ? "out of memory"
             : error == CUDA_ERROR_ILLEGAL_ADDRESS ? "an illegal memory access was encountered"
                                                   : "stub error";
-    return CUDA_SUCCESS;
-}
-
-/* ----------------------------------------------------------------------------------------------------------- graphs */
-
-/* A launch, or a copy if there is no entry. */
-typedef struct work {
-    struct work *next;
-    emulator_entry *entry;
-    int64_t blocks;
-    int threads, cluster;
-    void *to;
-    const void *from;
-    size_t bytes;
-    char params[4096];
-} work;
-
-typedef struct graph {
-    work *first, **last;
-} graph;
-
-/* The one stream that is captured; NULL: none; and one that waits for an event of it, until it waits for one of that.
- * What cannot be captured ends the capture without a graph. */
-static CUstream captured, forked;
-static graph *capture;
-
-/* Launches of this thread that wait for others, and have not been waited for. A device would not load code before they
- * have ended, nor begin what ranks that share it launch meanwhile. With $STUB_LOADS it would. */
-static _Thread_local int waiting;
-
-/* The emulator runs one launch at a time, whoever submits it, but for those that wait for others. */
-static CUresult perform(const work *w) {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    if (w->entry != NULL) {
-        const bool alone = w->entry(NULL) & EMULATOR_ALONE;
-        if (alone) waiting++;
-        if (!alone) pthread_mutex_lock(&lock);
-        emulator_launch(w->entry, w->params, w->blocks, w->threads, w->cluster);
-        if (!alone) pthread_mutex_unlock(&lock);
-    } else {
-        memmove(w->to, w->from, w->bytes);
-    }
-    return CUDA_SUCCESS;
-}
-
-static CUresult submit(CUstream stream, const work *w) {
-    if (captured == NULL || (stream != captured && stream != forked)) return perform(w);
-    if (capture == NULL) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    *capture->last = malloc(sizeof *w);
-    **capture->last = *w;
-    capture->last = &(*capture->last)->next;
-    return CUDA_SUCCESS;
-}
-
-static void free_graph(graph *g) {
-    for (work *w = g->first, *next; w != NULL; w = next) {
-        next = w->next;
-        free(w);
-    }
-    free(g);
-}
-
-static bool breaks_capture(CUstream stream) {
-    if (captured == NULL || stream != captured) return false;
-    if (capture != NULL) free_graph(capture);
-    capture = NULL;
-    return true;
-}
-
-CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
-    IN_CONTEXT(cuStreamIsCapturing);
-    *status = captured == NULL || stream != captured ? CU_STREAM_CAPTURE_STATUS_NONE
-              : capture != NULL                      ? CU_STREAM_CAPTURE_STATUS_ACTIVE
-                                                     : CU_STREAM_CAPTURE_STATUS_INVALIDATED;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
-    (void)mode;
-    IN_CONTEXT(cuStreamBeginCapture);
-    if (captured != NULL) return CUDA_ERROR_ILLEGAL_STATE;
-    captured = stream;
-    capture = calloc(1, sizeof *capture);
-    capture->last = &capture->first;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph_out) {
-    if (captured == NULL || stream != captured) return CUDA_ERROR_ILLEGAL_STATE;
-    if (forked != NULL && capture != NULL) free_graph(capture), capture = NULL;
-    *graph_out = (CUgraph)(void *)capture;
-    captured = forked = NULL;
-    capture = NULL;
-    if (*graph_out == NULL) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    IN_CONTEXT(cuStreamEndCapture);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph graph_in, unsigned long long flags) {
-    (void)flags;
-    IN_CONTEXT(cuGraphInstantiateWithFlags);
-    graph *copy = calloc(1, sizeof *copy);
-    copy->last = &copy->first;
-    for (const work *w = ((graph *)(void *)graph_in)->first; w != NULL; w = w->next) {
-        *copy->last = malloc(sizeof *w);
-        **copy->last = *w;
-        (*copy->last)->next = NULL;
-        copy->last = &(*copy->last)->next;
-    }
-    *executable = (CUgraphExec)(void *)copy;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
-    IN_CONTEXT(cuGraphLaunch);
-    for (const work *w = ((graph *)(void *)executable)->first; w != NULL; w = w->next) {
-        work again = *w;
-        again.next = NULL;
-        const CUresult result = submit(stream, &again);
-        if (result != CUDA_SUCCESS) return result;
-    }
-    return CUDA_SUCCESS;
-}
-
-CUresult cuGraphDestroy(CUgraph graph_in) {
-    free_graph((graph *)(void *)graph_in);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuGraphExecDestroy(CUgraphExec executable) {
-    free_graph((graph *)(void *)executable);
     return CUDA_SUCCESS;
 }
 
@@ -326,7 +183,7 @@ static void *find_entry(CUmodule module, const char *entry) {
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
     char entry[128];
     IN_CONTEXT(cuModuleGetFunction);
-    if (waiting > 0 && stub.devices == 1 && getenv("STUB_LOADS") == NULL) return CUDA_ERROR_NOT_PERMITTED;
+    if (stub_waits() && stub.devices == 1 && getenv("STUB_LOADS") == NULL) return CUDA_ERROR_NOT_PERMITTED;
     if (stub_chip_chosen() != NULL) {
         *function = stub_chip_function(name);
         return CUDA_SUCCESS;
@@ -336,12 +193,37 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     return *function != NULL ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
+/* Functions whose blocks want most of an SM's memory as shared memory; FUNCTIONS and more are all taken for such. */
+enum { FUNCTIONS = 4096 };
+static struct {
+    pthread_mutex_t lock;
+    int count;
+    CUfunction function[FUNCTIONS];
+} cut = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static bool is_cut(CUfunction function) {
+    int at = 0;
+    pthread_mutex_lock(&cut.lock);
+    while (at < cut.count && cut.function[at] != function) at++;
+    const bool found = at < cut.count || cut.count == FUNCTIONS;
+    pthread_mutex_unlock(&cut.lock);
+    return found;
+}
+
+static void enter_cut(CUfunction function) {
+    if (is_cut(function)) return;
+    pthread_mutex_lock(&cut.lock);
+    if (cut.count < FUNCTIONS) cut.function[cut.count++] = function;
+    pthread_mutex_unlock(&cut.lock);
+}
+
 static CUresult launch(CUfunction function, const CUlaunchConfig *config, void **params) {
     const stub_chip *chip = stub_chip_chosen();
     emulator_entry *entry = (emulator_entry *)(void *)function;
     if (config->gridDimY * config->gridDimZ * config->blockDimY * config->blockDimZ != 1)
         return CUDA_ERROR_INVALID_VALUE;
     stub.launches++;
+    if (stub.devices == 1 && stub_meanwhile() && !is_cut(function)) stub.uncut++;
     stub.shapes = ((stub.shapes * 31 + config->gridDimX) * 31 + config->blockDimX) * 31 + stub_chip_cluster(config);
     stub.stream = config->hStream;
     stub.units = stub_green_units(config->hStream);
@@ -350,11 +232,11 @@ static CUresult launch(CUfunction function, const CUlaunchConfig *config, void *
         return CUDA_ERROR_INVALID_VALUE;
     const int cluster = (int)stub_chip_cluster(config), most = stub_clusters() ? EMULATOR_CLUSTER : 1;
     if (cluster > most || config->gridDimX % (unsigned)cluster != 0) return CUDA_ERROR_NOT_SUPPORTED;
-    work w = { .entry = entry, .blocks = config->gridDimX, .threads = (int)config->blockDimX, .cluster = cluster };
+    stub_work w = { .entry = entry, .blocks = config->gridDimX, .threads = (int)config->blockDimX, .cluster = cluster };
     const unsigned size = entry(NULL) & ~EMULATOR_ALONE;
     if (size > sizeof w.params) return CUDA_ERROR_INVALID_VALUE;
     memcpy(w.params, params[0], size);
-    return submit(config->hStream, &w);
+    return stub_submit(config->hStream, &w);
 }
 
 /* The parameters as one block of memory, if they are given so; NULL if not, or of the wrong size. */
@@ -397,9 +279,11 @@ CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function, const 
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
     const stub_chip *chip = stub_chip_chosen();
     const int limit = chip != NULL ? chip->shared : EMULATOR_MEMORY;
-    (void)function;
     IN_CONTEXT(cuFuncSetAttribute);
-    if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) return CUDA_SUCCESS;
+    if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) {
+        if (value == CU_SHAREDMEM_CARVEOUT_MAX_SHARED) enter_cut(function);
+        return CUDA_SUCCESS;
+    }
     if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
         return (chip != NULL ? chip->hopper : stub_clusters()) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     return attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value <= limit ? CUDA_SUCCESS
@@ -434,96 +318,11 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap *map, CUtensorMapDataType type, cuu
     return valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
-    MAY_FAIL(cuThreadExchangeStreamCaptureMode);
-    *mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    return CUDA_SUCCESS;
-}
-
-/* ----------------------------------------------------------------------------------------------- streams and events */
-
-CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
-    (void)flags;
-    IN_CONTEXT(cuStreamCreate);
-    *stream = malloc(1);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamDestroy(CUstream stream) {
-    stub.destroyed++;
-    if (stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_HANDLE;
-    if (breaks_capture(stream)) captured = NULL;
-    if (!stub_green_forget(stream)) free(stream);
-    return depth > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-}
-
-CUresult cuStreamSynchronize(CUstream stream) {
-    IN_CONTEXT(cuStreamSynchronize);
-    if (breaks_capture(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    waiting = 0;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamQuery(CUstream stream) {
-    (void)stream;
-    IN_CONTEXT(cuStreamQuery);
-    waiting = 0;
-    return CUDA_SUCCESS;
-}
-
-typedef struct mark {
-    struct timespec time;
-    CUstream stream;
-} mark;
-
-CUresult cuEventCreate(CUevent *event, unsigned flags) {
-    (void)flags;
-    IN_CONTEXT(cuEventCreate);
-    *event = calloc(1, sizeof(mark));
-    return CUDA_SUCCESS;
-}
-
-CUresult cuEventDestroy(CUevent event) {
-    free(event);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuEventRecord(CUevent event, CUstream stream) {
-    mark *m = (mark *)event;
-    IN_CONTEXT(cuEventRecord);
-    m->stream = stream;
-    clock_gettime(CLOCK_MONOTONIC, &m->time);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
-    const mark *m = (const mark *)event;
-    (void)flags;
-    IN_CONTEXT(cuStreamWaitEvent);
-    if (captured == NULL || m->stream == stream) return CUDA_SUCCESS;
-    if (m->stream == captured && forked == NULL) forked = stream;
-    if (m->stream == forked && stream == captured) forked = NULL;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuEventSynchronize(CUevent event) {
-    (void)event;
-    IN_CONTEXT(cuEventSynchronize);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuEventElapsedTime(float *milliseconds, CUevent first, CUevent second) {
-    const struct timespec *a = &((const mark *)first)->time, *b = &((const mark *)second)->time;
-    IN_CONTEXT(cuEventElapsedTime);
-    *milliseconds = (float)(1e3 * (double)(b->tv_sec - a->tv_sec) + 1e-6 * (double)(b->tv_nsec - a->tv_nsec));
-    return CUDA_SUCCESS;
-}
-
 /* ----------------------------------------------------------------------------------------------------------- memory */
 
 CUresult cuMemAlloc(CUdeviceptr *memory, size_t bytes) {
     IN_CONTEXT(cuMemAlloc);
-    if (breaks_capture(captured)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (stub_breaks_capture(NULL)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     void *at = NULL;
     if (posix_memalign(&at, 512, bytes) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
     *memory = (CUdeviceptr)(uintptr_t)at;
@@ -532,7 +331,7 @@ CUresult cuMemAlloc(CUdeviceptr *memory, size_t bytes) {
 
 CUresult cuMemFree(CUdeviceptr memory) {
     IN_CONTEXT(cuMemFree);
-    if (breaks_capture(captured)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (stub_breaks_capture(NULL)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     free((void *)(uintptr_t)memory);
     return CUDA_SUCCESS;
 }
@@ -540,36 +339,36 @@ CUresult cuMemFree(CUdeviceptr memory) {
 CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
     (void)flags;
     IN_CONTEXT(cuMemHostAlloc);
-    if (breaks_capture(captured)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (stub_breaks_capture(NULL)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     return posix_memalign(memory, 4096, bytes) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuMemFreeHost(void *memory) {
     IN_CONTEXT(cuMemFreeHost);
-    if (breaks_capture(captured)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (stub_breaks_capture(NULL)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     free(memory);
     return CUDA_SUCCESS;
 }
 
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
     IN_CONTEXT(cuMemcpyHtoDAsync);
-    return submit(stream, &(work){ .to = (void *)(uintptr_t)to, .from = from, .bytes = bytes });
+    return stub_submit(stream, &(stub_work){ .to = (void *)(uintptr_t)to, .from = from, .bytes = bytes });
 }
 
 CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
     IN_CONTEXT(cuMemcpyDtoHAsync);
-    return submit(stream, &(work){ .to = to, .from = (const void *)(uintptr_t)from, .bytes = bytes });
+    return stub_submit(stream, &(stub_work){ .to = to, .from = (const void *)(uintptr_t)from, .bytes = bytes });
 }
 
 CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
     IN_CONTEXT(cuMemcpyDtoDAsync);
-    return submit(stream,
-                  &(work){ .to = (void *)(uintptr_t)to, .from = (const void *)(uintptr_t)from, .bytes = bytes });
+    return stub_submit(
+        stream, &(stub_work){ .to = (void *)(uintptr_t)to, .from = (const void *)(uintptr_t)from, .bytes = bytes });
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr memory, unsigned char value, size_t bytes, CUstream stream) {
     IN_CONTEXT(cuMemsetD8Async);
-    if (breaks_capture(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (stub_breaks_capture(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     memset((void *)(uintptr_t)memory, value, bytes);
     return CUDA_SUCCESS;
 }

@@ -19,6 +19,9 @@ typedef struct stub_settings {
      * launch's stream; streams that were left in one when it was destroyed. */
     int no_green, greens, shared, units, left;
     int launches; /* of kernels */
+    /* those of one device, while one that waits for others was there, whose memory was not to be cut as for most shared
+     * memory: a device that cuts it anew waits until nothing runs */
+    int uncut;
 } stub_settings;
 
 /* The variable of this name in the stub library. */

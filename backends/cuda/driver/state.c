@@ -210,6 +210,9 @@ static trine_status launch_or_find(const trine_call *call, const cuda_launch *la
     trine_status status = cuda_enter(d, &scope);
     if (status != TRINE_OK) return status;
     if (code == NULL) status = find_function(d, call, launch, &code);
+    if (status == TRINE_OK && queue->shares)
+        status = CUDA_CALL(d->driver, FuncSetAttribute, code, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                           CU_SHAREDMEM_CARVEOUT_MAX_SHARED);
     if (status == TRINE_OK && !queue->loads_only) status = launch_code(d, code, launch, queue->stream);
     cuda_leave(d, scope);
     return status;

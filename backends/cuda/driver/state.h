@@ -47,6 +47,7 @@ typedef struct cuda_queue {
     cuda_clusters clusters; /* that its units hold, if they are not all */
     CUevent mark[CUDA_MARKS];
     bool loads_only; /* code: launches do no more */
+    bool shares;     /* the device with queues whose launches its own wait for */
 } cuda_queue;
 
 /* The first queue retains the primary context, which stays: other queues may come, and the process's end releases

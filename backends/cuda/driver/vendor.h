@@ -55,6 +55,10 @@ static inline trine_status simt_alloc_for_peers(const cuda_device *d, CUdevicept
     return CUDA_CALL(d->driver, MemAlloc, memory_out, bytes);
 }
 
+/* Where launches of ranks that share the device wait for others, all parts of an SM's memory must be cut alike: to cut
+ * them anew the device waits until nothing runs. */
+static inline void simt_share_device(cuda_queue *queue) { queue->shares = true; }
+
 static inline trine_status simt_allow_shared(const cuda_device *d, CUfunction function, uint32_t bytes) {
     return CUDA_CALL(d->driver, FuncSetAttribute, function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                      (int)bytes);

@@ -65,6 +65,9 @@ static inline trine_status simt_allow_shared(const hip_device *d, hip_code funct
     return TRINE_OK;
 }
 
+/* A CU's memory is not cut. */
+static inline void simt_share_device(hip_queue *queue) { (void)queue; }
+
 /* No launch is sized by the units of a stream that the caller made. */
 static inline int simt_stream_units(const hip_device *d, hip_stream stream) { return (void)stream, d->units; }
 

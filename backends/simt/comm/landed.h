@@ -35,8 +35,8 @@ static inline const char *pieces_refuse(const pieces *p) {
     return p->lines > 0 ? NULL : "there is no memory where what others send lands, or not enough for a line";
 }
 
-/* Is less hidden of the exchange than more launches cost? It lasts as long as on two H200s, and so do the products of so
- * many multiply-adds that hide it. */
+/* Is less hidden of the exchange than more launches cost? It is taken to last as long as on two H200s, and so are the
+ * products of so many multiply-adds that hide it. */
 static inline const char *pieces_slow(const pieces *p, double products) {
     const double exchange = (double)(p->parts - 1) * (double)p->count * (double)p->room / 300e9;
     const double hidden = exchange < products / 300e12 ? exchange : products / 300e12;

@@ -254,6 +254,7 @@ static trine_status join(void *comm, const void *blobs) {
             status = map_peer(g, r, &b);
     }
     if (status == TRINE_OK && g->beside == 1) status = make_copies(g);
+    if (g->beside > 1) simt_share_device(g->first);
     simt_leave(d, scope);
     return status;
 }
@@ -548,6 +549,7 @@ trine_status simt_exchange_more(const trine_call *call, const simt_function *fun
     p->ranks = g->ranks;
     p->blocks = (int32_t)blocks;
     g->queue = call->queue;
+    if (g->beside > 1) simt_share_device(call->queue);
     return simt_launch(call, function, blocks, EXCHANGE_THREADS, params, size);
 }
 
@@ -562,6 +564,7 @@ trine_status simt_group_run(const trine_call *call, trine_status run(const trine
     const group *g = call->comm;
     simt_queue *queue = call->queue;
     trine_status status = TRINE_OK;
+    if (g->beside > 1) simt_share_device(queue);
     if (g->beside > 1 || g->ranks == 1) { /* one rank: so that it does as others do */
         queue->loads_only = true;
         status = run(call);
