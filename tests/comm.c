@@ -583,6 +583,27 @@ static void small_rows(int r, int ranks) {
     leave(&k);
 }
 
+/* More bytes than a launch takes. */
+static void several_launches(int r, int ranks) {
+    enum { LARGE = (33 << 20) / sizeof(float), PERIOD = 99991 };
+    const settings s = { .threads = 1, .timeout = 60 };
+    rank k = enter(r, ranks, &s);
+    if (note(&k, 0, k.opened) != TRINE_OK) return;
+    int wrong = 0;
+    float *x = calloc(LARGE, sizeof *x), *y = calloc((size_t)ranks * LARGE, sizeof *y);
+    const trine_tensor own = trine_tensor_1d(x, TRINE_F32, LARGE), all = trine_tensor_2d(y, TRINE_F32, ranks, LARGE);
+    for (int i = 0; i < LARGE; i++) x[i] = (float)(i % PERIOD * 2 + r);
+    trine_status status =
+        done(&k, trine_all_gather(k.queue, &(trine_all_gather_args){ TRINE_ARGS(all_gather), k.comm, &own, &all }));
+    for (int64_t i = 0; i < (int64_t)ranks * LARGE; i++) wrong += y[i] != (float)(i % LARGE % PERIOD * 2 + i / LARGE);
+    if (status == TRINE_OK) status = sum(&k, x, x, LARGE);
+    for (int i = 0; i < LARGE; i++) wrong += x[i] != (float)(i % PERIOD * 2 * ranks + ranks * (ranks - 1) / 2);
+    note(&k, 0, status);
+    here->result[r].wrong = wrong;
+    free(x), free(y);
+    leave(&k);
+}
+
 /* More rows than a device holds blocks, where some devices have more ranks than others. */
 static void uneven(int r, int ranks) {
     enum { ROWS = 700, COLUMNS = 4 };
@@ -1173,6 +1194,10 @@ static int test_devices(void) {
     }
     in_threads(4, uneven);
     tap(all_told(4, 0, TRINE_OK, NULL) && wrong_of(4) == 0, "4 ranks of %d devices", devices);
+    if (strncmp(first_device, "cuda", 4) == 0) {
+        in_threads(2, several_launches);
+        tap(all_told(2, 0, TRINE_OK, NULL) && wrong_of(2) == 0, "calls of several launches");
+    }
     test_calls_on_devices();
     if (devices > 1) test_failures();
     trine_close(lib);

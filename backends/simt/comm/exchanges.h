@@ -33,14 +33,30 @@ static inline exchange_params exchange_of(const trine_tensor *x, const trine_ten
     return p;
 }
 
+/* Rows of n elements, of so many bytes: some rounds to a launch, or LEAST bytes, since rounds whose places are used
+ * again have fences between them, and more of these cost more than a launch. */
+static inline trine_status exchange_rounds(const trine_call *call, const simt_function *function,
+                                           const exchange_params *rows, int64_t width, int parts) {
+    enum { LEAST = 32 << 20 };
+    const int64_t rounds = 2 * EXCHANGE_ROUNDS * parts * simt_group_room(call) * EXCHANGE_PACKET,
+                  most = (rounds > LEAST ? rounds : LEAST) / width;
+    exchange_params p = *rows;
+    for (int64_t left = rows->n;; left -= most) {
+        p.n = left < most ? left : most;
+        const trine_status status = simt_exchange(call, function, &p, simt_blocks(p.n * width, EXCHANGE_PACKET), parts);
+        if (status != TRINE_OK || left <= most) return status;
+        p.x = (const char *)p.x + most * width;
+        p.y = (char *)p.y + most * width;
+    }
+}
+
 /* Sums of a step: packets of whole elements. */
 static inline trine_status exchange_sums(const trine_call *call, const char *step, const trine_tensor *x,
                                          const trine_tensor *y, int64_t n, int kind, int parts) {
     exchange_params p = exchange_of(x, y, n, EXCHANGE_PACKET);
     const simt_function function = { .step = step, .type = { x->dtype } };
     p.kind = kind;
-    return simt_exchange(call, &function, &p, simt_blocks(n * (int64_t)trine_dtype_size(x->dtype), EXCHANGE_PACKET),
-                         parts);
+    return exchange_rounds(call, &function, &p, (int64_t)trine_dtype_size(x->dtype), parts);
 }
 
 /* Copies: packets of elements of up to 8 bytes. */
@@ -51,7 +67,7 @@ static inline trine_status exchange_copies(const trine_call *call, const trine_t
     const simt_function function = { .variant = (int)(width < 8 ? width : 8) };
     if (width > 8) p.n *= (int64_t)(width / 8);
     p.kind = root;
-    return simt_exchange(call, &function, &p, simt_blocks(n * (int64_t)width, EXCHANGE_PACKET), 1);
+    return exchange_rounds(call, &function, &p, function.variant, 1);
 }
 
 static inline void exchange_edges(const trine_call *call, trine_kernel_edges *edges, int symbol, int64_t elements,
