@@ -215,6 +215,10 @@ static bool is_open(const trine_comm *comm) { return comm != NULL && comm->magic
 void trine_comm_close(trine_comm *comm) {
     if (!is_open(comm)) return;
     comm->backend->comm_close(comm->state);
+    if (comm->opener != NULL) {
+        trine_memory_free(comm->opener, comm->opener_memory);
+        trine_queue_close(comm->opener);
+    }
     comm->magic = 0;
     free(comm);
 }

@@ -18,6 +18,10 @@ struct trine_comm {
     void *state; /* the backend's part */
     int rank, ranks;
     pid_t process; /* that opened it: a child has no part in the group */
+    /* what it was opened by, if that was a communicator of NCCL: to free memory waits for all devices, and others may
+     * wait for this rank by then */
+    trine_queue *opener;
+    void *opener_memory;
 };
 
 #define COMM_MAGIC 0x7472696e65636f6du

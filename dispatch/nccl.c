@@ -201,7 +201,10 @@ trine_status trine_comm_open_nccl(trine_queue *queue, void *nccl, const trine_co
     if (status == TRINE_ERR_COMM && g.status != TRINE_OK) status = trine_fail(g.status, "%s", g.words);
     char words[1024];
     if (status != TRINE_OK) snprintf(words, sizeof words, "%s", trine_error_message());
-    end(&g);
+    if (status == TRINE_OK)
+        (*comm_out)->opener = g.queue, (*comm_out)->opener_memory = g.memory;
+    else
+        end(&g);
     if (lib.handle != NULL) dlclose(lib.handle);
     return status == TRINE_OK ? TRINE_OK : trine_fail(status, "%s", words);
 }

@@ -585,7 +585,7 @@ static void small_rows(int r, int ranks) {
 
 /* More bytes than a launch takes. */
 static void several_launches(int r, int ranks) {
-    enum { LARGE = (33 << 20) / sizeof(float), PERIOD = 99991 };
+    enum { LARGE = (70 << 20) / sizeof(float), PERIOD = 99991 };
     const settings s = { .threads = 1, .timeout = 60 };
     rank k = enter(r, ranks, &s);
     if (note(&k, 0, k.opened) != TRINE_OK) return;

@@ -5,6 +5,7 @@
  *     comm_pieces DEVICE DEVICES */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +16,12 @@
 #include "emulators/cuda/stub.h"
 #include "tap.h"
 
-enum { MOST = 4, RECORD = 1024, CALLS = 3 };
+enum { MOST = 4, RECORD = 1024, CALLS = 3, GAP = 4 };
 
 static trine *lib;
 static const char *first_device;
 static int devices, ranks;
+static bool graphs; /* of ranks with devices of their own, by a driver that records copies on another stream */
 static size_t staging;
 static pthread_barrier_t meeting;
 static char gathered[MOST][RECORD];
@@ -69,60 +71,111 @@ static float sum_of(int call, int64_t i, int64_t j, int64_t n, int64_t k) {
     return sum;
 }
 
-/* Of one size, m lines for each rank. */
-static void multiply(rank *r, int64_t m, int64_t n, int64_t k) {
-    const int64_t all = ranks * m, rows = all * k, columns = k * n, out = all * n;
-    const size_t bytes = (size_t)(CALLS * (rows + columns + 3 * out + all * k)) * sizeof(float);
-    char *memory = NULL, *const host = calloc(bytes, 1);
+/* The elements from a line to the next: ranks 1 and 3 have gaps, and rank 2 its lines backwards. */
+static int64_t step_of(int number, int64_t k) { return number % 2 ? k + GAP : number == 2 ? -k : k; }
+
+/* Of a call of each op: a by ranks, one below the other; b; outputs; the rows of all; and this rank's rows. */
+typedef struct set {
+    float *a, *b, *part, *whole, *each, *rest, *own;
+} set;
+typedef struct size {
+    int64_t m, n, k; /* m: lines of each rank */
+} size;
+
+static int64_t floats_of(size s) { return ranks * s.m * (2 * s.k + 3 * s.n) + s.k * s.n + s.m * (s.k + GAP); }
+
+static set fill(int call, int number, size s, float *at) {
+    const int64_t all = ranks * s.m, step = step_of(number, s.k);
+    set f = { .a = at, .b = at + all * s.k };
+    f.part = f.b + s.k * s.n;
+    f.whole = f.part + all * s.n;
+    f.each = f.whole + all * s.n;
+    f.rest = f.each + all * s.n;
+    f.own = f.rest + all * s.k + (step < 0 ? (1 - s.m) * step : 0);
+    for (float *out = f.part; out < f.rest + all * s.k; out++) *out = -1;
+    for (int64_t i = 0; i < all * s.k; i++) f.a[i] = number_of(call, number, i);
+    for (int64_t i = 0; i < s.k * s.n; i++) f.b[i] = number_of(call, number, i);
+    for (int64_t i = 0; i < s.m * s.k; i++) f.own[i / s.k * step + i % s.k] = number_of(call, number, i);
+    return f;
+}
+
+/* The numbers are at `host`, and the same in the device's memory. */
+static void submit(rank *r, const set *f, size s, char *memory, const char *host, bool gathered) {
+#define THERE(x) (memory + ((const char *)(x) - host))
+    const int64_t m = s.m, n = s.n, k = s.k, all = ranks * m;
+    const trine_tensor by_rank = trine_tensor_3d(THERE(f->a), TRINE_F32, ranks, m, k),
+                       below = trine_tensor_2d(THERE(f->a), TRINE_F32, all, k),
+                       own = { THERE(f->own), TRINE_F32, 2, { m, k }, { step_of(r->number, k), 1 } },
+                       b = trine_tensor_2d(THERE(f->b), TRINE_F32, k, n),
+                       part = trine_tensor_2d(THERE(f->part), TRINE_F32, m, n),
+                       whole = trine_tensor_2d(THERE(f->whole), TRINE_F32, all, n),
+                       each = trine_tensor_3d(THERE(f->each), TRINE_F32, ranks, m, n),
+                       rest = trine_tensor_3d(THERE(f->rest), TRINE_F32, ranks, m, k);
+    const trine_matmul_reduce_scatter_args scatter = { TRINE_ARGS(matmul_reduce_scatter), r->comm, &by_rank, &b,
+                                                       &part };
+    const trine_matmul_all_reduce_args reduce = { TRINE_ARGS(matmul_all_reduce), r->comm, &below, &b, &whole };
+    const trine_all_gather_matmul_args gather_rows = { TRINE_ARGS(all_gather_matmul), r->comm, &own, &b, &each,
+                                                       gathered ? &rest : NULL };
+    keep(r, trine_matmul_reduce_scatter(r->queue, &scatter));
+    next(r);
+    keep(r, trine_matmul_all_reduce(r->queue, &reduce));
+    next(r);
+    keep(r, trine_all_gather_matmul(r->queue, &gather_rows));
+    next(r);
+}
+
+static int wrong_of(int call, int number, const set *f, size s, bool gathered) {
+    const int64_t m = s.m, n = s.n, k = s.k;
+    int wrong = 0;
+    for (int64_t i = 0; i < m * n; i++) wrong += f->part[i] != sum_of(call, number * m + i / n, i % n, n, k);
+    for (int64_t i = 0; i < ranks * m * n; i++) {
+        wrong += f->whole[i] != sum_of(call, i / n, i % n, n, k);
+        wrong += f->each[i] != product_of(call, (int)(i / n / m), number, i / n % m, i % n, n, k);
+    }
+    for (int64_t i = 0; gathered && i < ranks * m * k; i++)
+        wrong += f->rest[i] != number_of(call, (int)(i / k / m), i % (m * k));
+    return wrong;
+}
+
+/* A driver records one thread's work at a time, the stand-in. */
+static trine_graph *record(rank *r, const set *f, size s, char *memory, const char *host) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    trine_graph *graph = NULL;
+    pthread_mutex_lock(&lock);
+    keep(r, trine_graph_begin(r->queue));
+    submit(r, f, s, memory, host, true);
+    keep(r, trine_graph_end(r->queue, &graph));
+    pthread_mutex_unlock(&lock);
+    return graph;
+}
+
+/* Calls one after the other, and then those of the last as a graph, twice. */
+static void multiply(rank *r, size s) {
+    const int64_t floats = floats_of(s);
+    const size_t bytes = (size_t)(CALLS * floats) * sizeof(float);
+    float *host = calloc(bytes, 1);
+    char *memory = NULL;
+    set f[CALLS];
     keep(r, trine_memory_alloc(r->queue, bytes, (void **)&memory));
-    float *at = (float *)(void *)host, *b[CALLS], *x[CALLS], *d[CALLS][3], *rest[CALLS];
-    for (int c = 0; c < CALLS; c++) {
-        x[c] = at, at += rows;
-        b[c] = at, at += columns;
-        for (int i = 0; i < 3; i++) d[c][i] = at, at += out;
-        rest[c] = at, at += all * k;
-        for (int64_t i = 0; i < rows; i++) x[c][i] = number_of(c, r->number, i);
-        for (int64_t i = 0; i < columns; i++) b[c][i] = number_of(c, r->number, i);
-    }
+    for (int c = 0; c < CALLS; c++) f[c] = fill(c, r->number, s, host + c * floats);
     if (r->status == TRINE_OK) keep(r, trine_memory_write(r->queue, memory, host, bytes));
-#define THERE(x) (memory + ((char *)(x) - host))
-    for (int c = 0; c < CALLS && r->status == TRINE_OK; c++) {
-        const trine_tensor by_rank = trine_tensor_3d(THERE(x[c]), TRINE_F32, ranks, m, k),
-                           below = trine_tensor_2d(THERE(x[c]), TRINE_F32, all, k),
-                           own = trine_tensor_2d(THERE(x[c]), TRINE_F32, m, k),
-                           tb = trine_tensor_2d(THERE(b[c]), TRINE_F32, k, n),
-                           part = trine_tensor_2d(THERE(d[c][0]), TRINE_F32, m, n),
-                           whole = trine_tensor_2d(THERE(d[c][1]), TRINE_F32, all, n),
-                           each = trine_tensor_3d(THERE(d[c][2]), TRINE_F32, ranks, m, n),
-                           there = trine_tensor_3d(THERE(rest[c]), TRINE_F32, ranks, m, k);
-        keep(r, trine_matmul_reduce_scatter(r->queue,
-                                            &(trine_matmul_reduce_scatter_args){ TRINE_ARGS(matmul_reduce_scatter),
-                                                                                 r->comm, &by_rank, &tb, &part }));
-        next(r);
-        keep(r, trine_matmul_all_reduce(r->queue, &(trine_matmul_all_reduce_args){ TRINE_ARGS(matmul_all_reduce),
-                                                                                   r->comm, &below, &tb, &whole }));
-        next(r);
-        keep(r, trine_all_gather_matmul(r->queue,
-                                        &(trine_all_gather_matmul_args){ TRINE_ARGS(all_gather_matmul), r->comm, &own,
-                                                                         &tb, &each, c % 2 ? &there : NULL }));
-        next(r);
-    }
+    for (int c = 0; c < CALLS && r->status == TRINE_OK; c++) submit(r, &f[c], s, memory, (char *)host, c % 2);
     if (r->status == TRINE_OK) keep(r, trine_memory_read(r->queue, host, memory, bytes));
-    for (int c = 0; c < CALLS && r->status == TRINE_OK; c++) {
-        for (int64_t i = 0; i < m * n; i++) r->wrong += d[c][0][i] != sum_of(c, r->number * m + i / n, i % n, n, k);
-        for (int64_t i = 0; i < out; i++) {
-            r->wrong += d[c][1][i] != sum_of(c, i / n, i % n, n, k);
-            r->wrong += d[c][2][i] != product_of(c, (int)(i / n / m), r->number, i / n % m, i % n, n, k);
-        }
-        for (int64_t i = 0; c % 2 && i < all * k; i++)
-            r->wrong += rest[c][i] != number_of(c, (int)(i / k / m), i % (m * k));
-    }
+    for (int c = 0; c < CALLS && r->status == TRINE_OK; c++) r->wrong += wrong_of(c, r->number, &f[c], s, c % 2);
+
+    fill(0, r->number, s, host);
+    if (r->status == TRINE_OK) keep(r, trine_memory_write(r->queue, memory, host, bytes));
+    trine_graph *graph = graphs && r->status == TRINE_OK ? record(r, &f[0], s, memory, (char *)host) : NULL;
+    for (int i = 0; i < 2 && graph != NULL && r->status == TRINE_OK; i++) keep(r, trine_graph_launch(r->queue, graph));
+    if (r->status == TRINE_OK) keep(r, trine_memory_read(r->queue, host, memory, bytes));
+    if (graph != NULL && r->status == TRINE_OK) r->wrong += wrong_of(0, r->number, &f[0], s, true);
+    trine_graph_free(graph);
     trine_memory_free(r->queue, memory);
     free(host);
 }
 
 static void *live(void *context) {
-    static const int64_t sizes[][3] = { { 1, 1, 4 }, { 7, 90, 4 }, { 60, 3, 8 }, { 41, 17, 64 }, { 64, 64, 16 } };
+    static const size sizes[] = { { 1, 1, 4 }, { 7, 90, 4 }, { 60, 3, 8 }, { 41, 17, 64 }, { 64, 64, 16 } };
     rank *r = context;
     char kernel[32], device[32];
     snprintf(kernel, sizeof kernel, "%.*s_in_pieces", (int)strcspn(first_device, ":"), first_device);
@@ -132,8 +185,7 @@ static void *live(void *context) {
     const trine_bootstrap bootstrap = { gather, r };
     keep(r, trine_queue_open(lib, trine_device_find(lib, device), &queue, &r->queue));
     keep(r, trine_comm_open(r->queue, r->number, ranks, &bootstrap, &options, &r->comm));
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && r->status == TRINE_OK; i++)
-        multiply(r, sizes[i][0], sizes[i][1], sizes[i][2]);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && r->status == TRINE_OK; i++) multiply(r, sizes[i]);
     trine_comm_close(r->comm);
     trine_queue_close(r->queue);
     return NULL;
@@ -146,6 +198,7 @@ static void test_group(int of, size_t bytes) {
     const rank *told = &all[0];
     ranks = of;
     staging = bytes;
+    graphs = ranks <= devices && strncmp(first_device, "cuda", 4) == 0;
     pthread_barrier_init(&meeting, NULL, (unsigned)ranks);
     for (int r = 0; r < ranks; r++) {
         all[r].number = r;

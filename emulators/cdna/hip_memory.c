@@ -255,6 +255,14 @@ COPIES(hipMemcpyHtoDAsync, (void *to, void *from, size_t bytes, stream *where), 
 COPIES(hipMemcpyDtoHAsync, (void *to, void *from, size_t bytes, stream *where), where, to, from, bytes, DEVICE_TO_HOST)
 COPIES(hipMemcpyDtoDAsync, (void *to, void *from, size_t bytes, stream *where), where, to, from, bytes,
        DEVICE_TO_DEVICE)
+API hipError_t hipMemcpy2DAsync(void *to, size_t to_step, const void *from, size_t from_step, size_t width,
+                                size_t height, int direction, stream *where) {
+    ENTER(hipMemcpy2DAsync);
+    hipError_t error = to_step < width || from_step < width ? hipErrorInvalidValue : hipSuccess;
+    for (size_t i = 0; i < height && error == hipSuccess; i++)
+        error = copy(where, (char *)to + i * to_step, (const char *)from + i * from_step, width, direction);
+    return leave(error);
+}
 FILLS(hipMemset, (void *to, int value, size_t bytes), NULL, to, (uint32_t)value, 1, bytes)
 FILLS(hipMemsetAsync, (void *to, int value, size_t bytes, stream *where), where, to, (uint32_t)value, 1, bytes)
 FILLS(hipMemsetD8Async, (void *to, unsigned char value, size_t count, stream *where), where, to, value, 1, count)

@@ -366,6 +366,19 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstr
         stream, &(stub_work){ .to = (void *)(uintptr_t)to, .from = (const void *)(uintptr_t)from, .bytes = bytes });
 }
 
+CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *c, CUstream stream) {
+    IN_CONTEXT(cuMemcpy2DAsync);
+    if (c->srcPitch < c->WidthInBytes || c->dstPitch < c->WidthInBytes) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < c->Height; i++) {
+        const CUresult result =
+            stub_submit(stream, &(stub_work){ .to = (void *)(uintptr_t)(c->dstDevice + i * c->dstPitch),
+                                              .from = (const void *)(uintptr_t)(c->srcDevice + i * c->srcPitch),
+                                              .bytes = c->WidthInBytes });
+        if (result != CUDA_SUCCESS) return result;
+    }
+    return CUDA_SUCCESS;
+}
+
 CUresult cuMemsetD8Async(CUdeviceptr memory, unsigned char value, size_t bytes, CUstream stream) {
     IN_CONTEXT(cuMemsetD8Async);
     if (stub_breaks_capture(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;

@@ -72,8 +72,7 @@ typedef struct trine_reduce_scatter_args {
  * Aliasing: y may not overlap x.
  *
  * Error bound: ranks 2^-24 sum_i |x_i| (2^-53 for f64) before the rounding to T; max is exact.
- * Deterministic: the same bits for any number of threads; on devices within the bound others for another staging_bytes,
- * since large products go in pieces.
+ * Deterministic: the same bits for any number of threads.
  *
  * Errors: TRINE_ERR_ARGUMENT (a tensor is NULL; comm is closed or of another device; rank, sizes, strides or element
  * types that the above does not admit; kind out of range; y overlaps x), TRINE_ERR_COMM (what another rank did, or did
@@ -356,7 +355,7 @@ typedef struct trine_all_gather_matmul_args {
  * Shapes: of each rank a is m k, b k n, d ranks m n and gathered ranks m k: as views, matrices of ranks m rows. Any
  * size may be 0; k = 0 gives 0.
  * Strides: in b either dimension is contiguous, in the others the last. All other strides are free. Without gathered
- * the rows of all ranks are in the workspace.
+ * the rows of all ranks are in the workspace, or in the group's memory.
  * Types: a, b and gathered are f32, bf16 or f16, the same; d has their type, or is f32. Accumulation is f32, with one
  * rounding at the end; gathered has the bits of a.
  * Aliasing: no output may overlap another tensor.

@@ -49,6 +49,7 @@
     ENTRY(MemcpyHtoDAsync) \
     ENTRY(MemcpyDtoHAsync) \
     ENTRY(MemcpyDtoDAsync) \
+    ENTRY(Memcpy2DAsync) \
     ENTRY(MemsetD8Async) \
     ENTRY(IpcGetMemHandle) \
     ENTRY(IpcOpenMemHandle) \

@@ -55,6 +55,20 @@ static inline trine_status simt_alloc_for_peers(const cuda_device *d, CUdevicept
     return CUDA_CALL(d->driver, MemAlloc, memory_out, bytes);
 }
 
+/* Lines without gaps, from lines that begin `step` bytes after each other. */
+static inline trine_status simt_copy_lines(const cuda_device *d, CUstream stream, void *to, const void *from,
+                                           size_t line, size_t step, size_t lines) {
+    const CUDA_MEMCPY2D copy = { .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                 .srcDevice = (CUdeviceptr)(uintptr_t)from,
+                                 .srcPitch = step,
+                                 .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+                                 .dstDevice = (CUdeviceptr)(uintptr_t)to,
+                                 .dstPitch = line,
+                                 .WidthInBytes = line,
+                                 .Height = lines };
+    return CUDA_CALL(d->driver, Memcpy2DAsync, &copy, stream);
+}
+
 /* Where launches of ranks that share the device wait for others, all parts of an SM's memory must be cut alike: to cut
  * them anew the device waits until nothing runs. */
 static inline void simt_share_device(cuda_queue *queue) { queue->shares = true; }

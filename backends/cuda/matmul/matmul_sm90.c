@@ -325,7 +325,7 @@ trine_status matmul_sm90_launch(const trine_call *call) {
         status = cuda_clusters_held(call, &launch, &held);
         if (status != TRINE_OK) return status;
         if (held == 0) return call->host->error(TRINE_ERR_UNSUPPORTED, "matmul: the device holds no pair of blocks");
-        launch.together = p.parts > 1 && held >= p.held;
+        launch.together = p.parts > 1 && held >= p.held && !((const cuda_queue *)call->queue)->shares;
         if (!launch.together) params.alone = params.tiles, params.parts = 1;
         const int64_t units = params.alone + (params.tiles - params.alone) * params.parts;
         launch.blocks = launch.cluster * (held < units ? held : units);

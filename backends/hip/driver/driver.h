@@ -26,7 +26,13 @@ typedef enum hip_attribute {
 } hip_attribute;
 
 /* The last two are of HIP 6 and later. */
-enum { HIP_HOST_MALLOC_PORTABLE = 1, HIP_HOST_MALLOC_COHERENT = 0x40000000, HIP_MALLOC_UNCACHED = 3, HIP_IPC_LAZY = 1 };
+enum {
+    HIP_HOST_MALLOC_PORTABLE = 1,
+    HIP_HOST_MALLOC_COHERENT = 0x40000000,
+    HIP_MALLOC_UNCACHED = 3,
+    HIP_IPC_LAZY = 1,
+    HIP_MEMCPY_DEVICE_TO_DEVICE = 3
+};
 enum { HIP_STREAM_NON_BLOCKING = 1, HIP_CAPTURE_MODE_THREAD_LOCAL = 1, HIP_CAPTURE_MODE_RELAXED = 2 };
 
 typedef struct hip_module *hip_module;
@@ -74,6 +80,7 @@ typedef struct hip_ipc_handle {
     ENTRY(hip_result, MemcpyHtoDAsync, (hip_pointer, const void *, size_t, hip_stream)) \
     ENTRY(hip_result, MemcpyDtoHAsync, (void *, hip_pointer, size_t, hip_stream)) \
     ENTRY(hip_result, MemcpyDtoDAsync, (hip_pointer, hip_pointer, size_t, hip_stream)) \
+    ENTRY(hip_result, Memcpy2DAsync, (void *, size_t, const void *, size_t, size_t, size_t, int, hip_stream)) \
     ENTRY(hip_result, MemsetD8Async, (hip_pointer, unsigned char, size_t, hip_stream)) \
     ENTRY(hip_result, ExtMallocWithFlags, (hip_pointer *, size_t, unsigned)) \
     ENTRY(hip_result, IpcGetMemHandle, (hip_ipc_handle *, hip_pointer)) \

@@ -65,6 +65,12 @@ static inline trine_status simt_allow_shared(const hip_device *d, hip_code funct
     return TRINE_OK;
 }
 
+/* Lines without gaps, from lines that begin `step` bytes after each other. */
+static inline trine_status simt_copy_lines(const hip_device *d, hip_stream stream, void *to, const void *from,
+                                           size_t line, size_t step, size_t lines) {
+    return HIP_CALL(d->driver, Memcpy2DAsync, to, line, from, step, line, lines, HIP_MEMCPY_DEVICE_TO_DEVICE, stream);
+}
+
 /* A CU's memory is not cut. */
 static inline void simt_share_device(hip_queue *queue) { (void)queue; }
 

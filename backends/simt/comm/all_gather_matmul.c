@@ -73,22 +73,19 @@ static trine_status rows_bytes(const void *rows, int64_t lines, size_t *bytes_ou
                     bytes_out, false);
 }
 
-static const char *refuse_landed(const trine_call *call) {
+static const char *refuse_pieces(const trine_call *call, bool slow) {
     const gathered_rows g = rows_of(call);
+    const double products =
+        (double)g.pieces.parts * (double)g.m * (double)g.k * (double)call->dim[ALL_GATHER_MATMUL_DIM_N];
     const char *refused = pieces_refuse(&g.pieces);
     size_t bytes;
+    if (refused == NULL && slow) refused = pieces_slow(call, &g.pieces, products);
     if (refused != NULL) return refused;
-    if (g.a.stride[1] != 1 || g.a.stride[0] != g.k) return "a has gaps";
     if (g.k * (int64_t)trine_dtype_size(g.a.dtype) % EXCHANGE_PACKET != 0) return "its rows are not whole packets";
     return pieces_bytes(&g.pieces, &g, rows_bytes, &bytes) == TRINE_OK ? NULL : "matmul has no kernel for it";
 }
-static const char *refuse_slow(const trine_call *call) {
-    const gathered_rows g = rows_of(call);
-    const char *refused = refuse_landed(call);
-    const double products =
-        (double)g.pieces.parts * (double)g.m * (double)g.k * (double)call->dim[ALL_GATHER_MATMUL_DIM_N];
-    return refused != NULL ? refused : pieces_slow(&g.pieces, products);
-}
+static const char *refuse_landed(const trine_call *call) { return refuse_pieces(call, false); }
+static const char *refuse_slow(const trine_call *call) { return refuse_pieces(call, true); }
 
 static size_t workspace_landed(const trine_call *call) {
     const gathered_rows g = rows_of(call);
@@ -130,10 +127,10 @@ static trine_status meet(const gathered_rows *g, int64_t piece) {
 static trine_status send_rows(const gathered_rows *g, int64_t piece) {
     const int ranks = (int)g->pieces.parts, rank = simt_group_rank(g->call);
     const trine_tensor a = some_lines(g->a, 0, g->m, piece_first(&g->pieces, piece), 0);
+    const int64_t width = (int64_t)trine_dtype_size(a.dtype);
     trine_status status = TRINE_OK;
     for (int d = 1; d < ranks && status == TRINE_OK; d++)
-        status = send_piece(g->call, &g->pieces, (rank + d) % ranks, piece, a.data,
-                            g->k * (int64_t)trine_dtype_size(a.dtype));
+        status = send_piece(g->call, &g->pieces, (rank + d) % ranks, piece, a.data, g->k * width, a.stride[0] * width);
     return status;
 }
 

@@ -13,7 +13,8 @@ typedef struct pieces {
     size_t half;                    /* from where pieces 0, 2, ... land to where the others do */
 } pieces;
 
-/* At least so many pieces, if there are as many lines. */
+/* At least so many pieces, if there are as many lines; of whole tiles of a product, if there is room. */
+enum { TILE = 128 };
 static inline pieces pieces_of(const trine_call *call, int64_t parts, int64_t m, int64_t line_bytes, int64_t least) {
     pieces p = { .parts = parts, .m = m };
     if (parts < 2 || m < 1 || line_bytes < 1) return p;
@@ -26,6 +27,8 @@ static inline pieces pieces_of(const trine_call *call, int64_t parts, int64_t m,
     if (most < 1) return p;
     const int64_t count = simt_blocks(m, most);
     p.lines = simt_blocks(m, count > least ? count : least);
+    const int64_t whole = simt_blocks(p.lines, TILE) * TILE;
+    if (whole <= most && whole < m) p.lines = whole;
     p.count = simt_blocks(m, p.lines);
     p.room = (size_t)simt_blocks(p.lines * line_bytes, PRODUCT_ALIGNMENT) * PRODUCT_ALIGNMENT;
     return p;
@@ -37,7 +40,8 @@ static inline const char *pieces_refuse(const pieces *p) {
 
 /* Is less hidden of the exchange than more launches cost? It is taken to last as long as on two H200s, and so are the
  * products of so many multiply-adds that hide it. */
-static inline const char *pieces_slow(const pieces *p, double products) {
+static inline const char *pieces_slow(const trine_call *call, const pieces *p, double products) {
+    if (!simt_group_overlaps(call)) return "ranks share a device, or all are in one call";
     const double exchange = (double)(p->parts - 1) * (double)p->count * (double)p->room / 300e9;
     const double hidden = exchange < products / 300e12 ? exchange : products / 300e12;
     const double launches = (double)(p->count + 1) * (5e-6 + 3e-6 * (double)p->parts);
@@ -85,14 +89,15 @@ static inline trine_status pieces_bytes(const pieces *p, const void *products, p
     return status;
 }
 
-/* Sends a piece from this rank's memory to rank `to`, beside what the queue does next. */
+/* Sends a piece from this rank's memory, lines that begin `step` bytes after each other, to rank `to`, beside what the
+ * queue does next. */
 static inline trine_status send_piece(const trine_call *call, const pieces *p, int to, int64_t piece, const void *from,
-                                      int64_t line_bytes) {
+                                      int64_t line_bytes, int64_t step) {
     const int rank = simt_group_rank(call);
     const trine_status status = simt_group_fork(call);
     if (status != TRINE_OK) return status;
-    return simt_group_copy(call, piece_landing(call, p, rank, to, piece), from,
-                           (size_t)(piece_lines(p, piece) * line_bytes));
+    return simt_group_copy(call, piece_landing(call, p, rank, to, piece), from, (size_t)line_bytes, step,
+                           piece_lines(p, piece));
 }
 
 /* ---------------------------------------------------------------------------------------------------------- summed */
@@ -126,18 +131,14 @@ static inline trine_status landed_product_bytes(const void *products, int64_t li
                     bytes_out, false);
 }
 
-static inline const char *landed_products_refuse(const landed_products *l) {
+static inline const char *landed_products_refuse(const landed_products *l, bool slow) {
     size_t bytes;
+    const summed_products *s = &l->s;
     const char *refused = pieces_refuse(&l->pieces);
+    if (refused == NULL && slow)
+        refused = pieces_slow(s->call, &l->pieces, (double)s->m * (double)s->n * (double)s->a.shape[s->a.rank - 1]);
     if (refused != NULL) return refused;
     return pieces_bytes(&l->pieces, l, landed_product_bytes, &bytes) == TRINE_OK ? NULL : "matmul has no kernel for it";
-}
-
-static inline const char *landed_products_slow(const landed_products *l) {
-    const char *refused = landed_products_refuse(l);
-    const summed_products *s = &l->s;
-    return refused != NULL ? refused
-                           : pieces_slow(&l->pieces, (double)s->m * (double)s->n * (double)s->a.shape[s->a.rank - 1]);
 }
 
 static inline size_t landed_products_workspace(const landed_products *l) {
@@ -182,7 +183,7 @@ static inline trine_status landed_products_run(const landed_products *l, bool al
             status = multiply_piece(l, part, piece);
             if (status == TRINE_OK)
                 status = send_piece(call, &l->pieces, part, piece, piece_products(l, part, 0).data,
-                                    l->line * (int64_t)sizeof(float));
+                                    l->line * (int64_t)sizeof(float), l->line * (int64_t)sizeof(float));
         }
         if (status == TRINE_OK) status = multiply_piece(l, rank, piece);
         if (status == TRINE_OK) status = simt_group_join(call);

@@ -43,16 +43,13 @@ static landed_products landed_of(const trine_call *call) {
     const int64_t ranks = call->dim[MATMUL_ALL_REDUCE_DIM_RANKS];
     return landed_products_of(&s, ranks, s.m / ranks);
 }
-static const char *refuse_landed(const trine_call *call) {
+static const char *refuse_pieces(const trine_call *call, bool slow) {
     const landed_products l = landed_of(call);
     if (l.s.m * l.s.parts != call->dim[MATMUL_ALL_REDUCE_DIM_M]) return "the ranks' parts differ in their lines";
-    return landed_products_refuse(&l);
+    return landed_products_refuse(&l, slow);
 }
-static const char *refuse_slow(const trine_call *call) {
-    const landed_products l = landed_of(call);
-    const char *refused = refuse_landed(call);
-    return refused != NULL ? refused : landed_products_slow(&l);
-}
+static const char *refuse_landed(const trine_call *call) { return refuse_pieces(call, false); }
+static const char *refuse_slow(const trine_call *call) { return refuse_pieces(call, true); }
 static size_t workspace_landed(const trine_call *call) {
     const landed_products l = landed_of(call);
     return landed_products_workspace(&l);

@@ -34,11 +34,11 @@ static landed_products landed_of(const trine_call *call) {
 }
 static const char *refuse_landed(const trine_call *call) {
     const landed_products l = landed_of(call);
-    return landed_products_refuse(&l);
+    return landed_products_refuse(&l, false);
 }
 static const char *refuse_slow(const trine_call *call) {
     const landed_products l = landed_of(call);
-    return landed_products_slow(&l);
+    return landed_products_refuse(&l, true);
 }
 static size_t workspace_landed(const trine_call *call) {
     const landed_products l = landed_of(call);

@@ -80,13 +80,7 @@ template <class Bits> struct copied_lines : copied<Bits> {
     }
 };
 
-#define PRODUCT_SUM_ENTRY(name, T, run) \
-    ENTRY_ALONE(name, EXCHANGE_THREADS, EXCHANGE_HELD, exchange_params) { run<T, summed_products<T>>(p); }
-#define PRODUCT_SUM_ENTRIES(op, run) \
-    PRODUCT_SUM_ENTRY(op##_f32, f32, run) \
-    PRODUCT_SUM_ENTRY(op##_bf16, bf16, run) \
-    PRODUCT_SUM_ENTRY(op##_f16, f16, run)
-/* Nothing is done where y is absent but to wait for them. */
+/* Lines that have landed, where all come; without y, nothing is done but to wait for them. */
 template <class Bits> DEVICE void copy_landed(const landed_params &l) {
     using copy = copied_lines<Bits>;
     const exchange_params &p = l.exchange;
@@ -100,6 +94,12 @@ template <class Bits> DEVICE void copy_landed(const landed_params &l) {
     e.end();
 }
 
+#define PRODUCT_SUM_ENTRY(name, T, run) \
+    ENTRY_ALONE(name, EXCHANGE_THREADS, EXCHANGE_HELD, exchange_params) { run<T, summed_products<T>>(p); }
+#define PRODUCT_SUM_ENTRIES(op, run) \
+    PRODUCT_SUM_ENTRY(op##_f32, f32, run) \
+    PRODUCT_SUM_ENTRY(op##_bf16, bf16, run) \
+    PRODUCT_SUM_ENTRY(op##_f16, f16, run)
 #define LANDED_COPY_ENTRY(name, Bits) \
     ENTRY_ALONE(name, EXCHANGE_THREADS, EXCHANGE_HELD, landed_params) { copy_landed<Bits>(p); }
 #define LANDED_SUM_ENTRY(name, T) \

@@ -41,7 +41,7 @@ typedef struct area {
 
 /* What the others need to find it. */
 typedef struct blob {
-    int64_t bytes;
+    int64_t bytes, places; /* of all, and of the part that comes first */
     uint64_t memory;
     int32_t pid, units;
     char pci[32];
@@ -84,16 +84,17 @@ static simt_device *state_of(const trine_device *device) { return device->state;
 
 /* ------------------------------------------------------------------------------------------------------------ areas */
 
-/* Places of all other ranks in a round: of so much memory, or else for one of them one for each thread that a device's
- * units start with, and as many for more of them. */
+/* Places of all other ranks in a round: of half of so much memory, or else for one of them one for each thread that a
+ * device's units start with, and as many for more of them. */
 static int64_t places_of(const simt_device *d, size_t staging) {
     return staging > 0 ? (int64_t)(staging / 2 / PLACES / EXCHANGE_PACKET)
                        : SIMT_EXCHANGES * (int64_t)d->units * EXCHANGE_THREADS;
 }
 
-/* Bytes where pieces land: of what that has left, or a small part of the device's memory. */
+/* Bytes where pieces land: of what that has left, or a small part of the device's memory, of whole GiB, since devices
+ * of one model differ in a few pages. */
 static size_t landing_of(const simt_device *d, size_t staging) {
-    return (staging > 0 ? staging / 2 : d->memory / 1024) / ALIGNMENT * ALIGNMENT;
+    return (staging > 0 ? staging / 2 : (d->memory >> 30 << 30) / 1024) / ALIGNMENT * ALIGNMENT;
 }
 
 static int others(int ranks) { return ranks > 1 ? ranks - 1 : 1; }
@@ -199,6 +200,7 @@ static trine_status make(const trine_device *device, void *queue, const trine_co
     if (status != TRINE_OK) return status;
     mine.memory = (uint64_t)g->own->memory;
     mine.bytes = (int64_t)g->own->bytes;
+    mine.places = (int64_t)g->own->places;
     snprintf(mine.pci, sizeof mine.pci, "%s", device->info.pci);
     memset(out, 0, TRINE_COMM_BLOB);
     memcpy(out, &mine, sizeof mine);
@@ -209,9 +211,11 @@ static trine_status make(const trine_device *device, void *queue, const trine_co
 static trine_status map_peer(group *g, int r, const blob *b) {
     simt_device *d = state_of(g->device);
     peer *p = &g->peer[r];
-    if (b->bytes != (int64_t)g->own->bytes)
-        return g->host->error(TRINE_ERR_UNSUPPORTED, "trine_comm_open: rank %d's device has %d units, rank %d's %d", r,
-                              b->units, g->rank, g->device->info.units);
+    if (b->bytes != (int64_t)g->own->bytes || b->places != (int64_t)g->own->places)
+        return g->host->error(TRINE_ERR_UNSUPPORTED,
+                              "trine_comm_open: rank %d's device has %d units and takes %" PRId64
+                              " bytes, rank %d's %d and %zu",
+                              r, b->units, b->bytes, g->rank, g->device->info.units, g->own->bytes);
     if (b->pid == (int32_t)getpid()) {
         p->area = (char *)(uintptr_t)b->memory;
         return strcmp(b->pci, g->device->info.pci) == 0 ? TRINE_OK : simt_reach_peer(d, b->pci);
@@ -458,7 +462,7 @@ static uint32_t note_of(const trine_call *call, const simt_function *function) {
         memcpy(&bits, &value, sizeof bits);
         MIX(bits);
     }
-    MIX(function->step != NULL);
+    for (const char *step = function->step; step != NULL && *step != 0; step++) MIX(*step);
 #undef MIX
     return (uint32_t)(h >> 32);
 }
@@ -508,16 +512,28 @@ static trine_status follow(const trine_call *call, bool fork) {
 trine_status simt_group_fork(const trine_call *call) { return follow(call, true); }
 trine_status simt_group_join(const trine_call *call) { return follow(call, false); }
 
-trine_status simt_group_copy(const trine_call *call, void *to, const void *from, size_t bytes) {
+bool simt_group_overlaps(const trine_call *call) {
+    const group *g = call->comm;
+    return g != NULL && g->copies != NULL;
+}
+
+trine_status simt_group_copy(const trine_call *call, void *to, const void *from, size_t line, int64_t step,
+                             int64_t lines) {
     const group *g = call->comm;
     const simt_queue *queue = call->queue;
     simt_device *d = call->device;
     simt_scope scope;
-    if (bytes == 0 || queue->loads_only) return TRINE_OK;
+    if (line == 0 || lines < 1 || queue->loads_only) return TRINE_OK;
     trine_status status = simt_enter(d, &scope);
     if (status != TRINE_OK) return status;
-    status = SIMT_CALL(d->driver, MemcpyDtoDAsync, (simt_pointer)(uintptr_t)to, (simt_pointer)(uintptr_t)from, bytes,
-                       g->copies != NULL ? g->copies : queue->stream);
+    const __typeof__(queue->stream) stream = g->copies != NULL ? g->copies : queue->stream;
+    const int64_t once = step == (int64_t)line ? lines : 1; /* lines of a copy */
+    if (once == 1 && step > (int64_t)line)
+        status = simt_copy_lines(d, stream, to, from, line, (size_t)step, (size_t)lines);
+    else
+        for (int64_t at = 0; at < lines && status == TRINE_OK; at += once)
+            status = SIMT_CALL(d->driver, MemcpyDtoDAsync, (simt_pointer)(uintptr_t)((char *)to + at * (int64_t)line),
+                               (simt_pointer)(uintptr_t)((const char *)from + at * step), line * (size_t)once, stream);
     simt_leave(d, scope);
     return status;
 }
@@ -561,7 +577,7 @@ trine_status simt_exchange(const trine_call *call, const simt_function *function
 bool simt_group_loads(const trine_call *call) { return ((const simt_queue *)call->queue)->loads_only; }
 
 trine_status simt_group_run(const trine_call *call, trine_status run(const trine_call *call)) {
-    const group *g = call->comm;
+    group *g = call->comm;
     simt_queue *queue = call->queue;
     trine_status status = TRINE_OK;
     if (g->beside > 1) simt_share_device(queue);
@@ -570,7 +586,11 @@ trine_status simt_group_run(const trine_call *call, trine_status run(const trine
         status = run(call);
         queue->loads_only = false;
     }
-    return status == TRINE_OK ? run(call) : status;
+    if (status != TRINE_OK || (status = run(call)) == TRINE_OK) return status;
+    /* what was sent stays there, and copies go on: no later call may meet them */
+    simt_group_join(call);
+    give_up(g, "%s: rank %d failed within a call", trine_specs[call->plan->op]->name, g->rank);
+    return status;
 }
 
 void simt_fill_groups(trine_backend *backend_out) {

@@ -33,11 +33,14 @@ size_t simt_group_landing(const trine_call *call);
 char *simt_group_landing_of(const trine_call *call, int rank);
 bool simt_group_reads_landing(void); /* by loads of any kind, not of the system's scope alone */
 
-/* Copies beside the queue's launches, if ranks have devices of their own: what is copied after a fork follows what the
- * queue did before it, and what the queue does after a join follows the copies. */
+/* Copies of lines, from one `step` bytes to the next, that go beside the queue's launches if ranks have devices of
+ * their own: what is copied after a fork follows what the queue did before it, and what the queue does after a join
+ * follows the copies. */
 trine_status simt_group_fork(const trine_call *call);
-trine_status simt_group_copy(const trine_call *call, void *to, const void *from, size_t bytes);
+trine_status simt_group_copy(const trine_call *call, void *to, const void *from, size_t line, int64_t step,
+                             int64_t lines);
 trine_status simt_group_join(const trine_call *call);
+bool simt_group_overlaps(const trine_call *call); /* do they go beside? */
 
 /* Blocks of a launch at most, of which a unit holds so many: each rank on the device has its share. */
 int64_t simt_group_blocks(const trine_call *call, int held);
