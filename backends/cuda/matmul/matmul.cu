@@ -19,10 +19,10 @@ ENTRY(matmul_simt_f16, MATMUL_THREADS, matmul_params) { matmul_staged<matmul_flo
 ENTRY(matmul_simt_bf16, MATMUL_THREADS, matmul_params) { matmul_staged<matmul_float<bf16>>(p); }
 ENTRY(matmul_simt_i8, MATMUL_THREADS, matmul_params) { matmul_staged<matmul_int8>(p); }
 
-ENTRY(matmul_pack_8, MATMUL_THREADS, matmul_pack_params) { matmul_pack<uint8_t>(p); }
-ENTRY(matmul_pack_16, MATMUL_THREADS, matmul_pack_params) { matmul_pack<uint16_t>(p); }
-ENTRY(matmul_pack_32, MATMUL_THREADS, matmul_pack_params) { matmul_pack<uint32_t>(p); }
-ENTRY(matmul_pack_64, MATMUL_THREADS, matmul_pack_params) { matmul_pack<uint64_t>(p); }
+ENTRY(matmul_copy_8, MATMUL_THREADS, matmul_pack_params) { matmul_pack<uint8_t>(p); }
+ENTRY(matmul_copy_16, MATMUL_THREADS, matmul_pack_params) { matmul_pack<uint16_t>(p); }
+ENTRY(matmul_copy_32, MATMUL_THREADS, matmul_pack_params) { matmul_pack<uint32_t>(p); }
+ENTRY(matmul_copy_64, MATMUL_THREADS, matmul_pack_params) { matmul_pack<uint64_t>(p); }
 ENTRY(matmul_widen_e4m3, SIMT_WIDEN_THREADS, simt_widen_params) { simt_widen<e4m3>(p); }
 ENTRY(matmul_widen_e5m2, SIMT_WIDEN_THREADS, simt_widen_params) { simt_widen<e5m2>(p); }
 

@@ -90,7 +90,7 @@ trine_status matmul_side_launch(const trine_call *call, const matmul_side *side,
     cuda_launch launch = { .blocks = p.batches * p.blocks_along * p.blocks_lane,
                            .threads = MATMUL_THREADS,
                            .params = &p };
-    snprintf(launch.name, sizeof launch.name, "matmul_pack_%d", 8 * (int)trine_dtype_size(t->dtype));
+    snprintf(launch.name, sizeof launch.name, "matmul_copy_%d", 8 * (int)trine_dtype_size(t->dtype));
     return cuda_launch_function(call, &launch);
 }
 
