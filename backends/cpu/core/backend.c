@@ -138,11 +138,11 @@ static trine_status queue_wait(const trine_device *device, void *queue) {
 }
 
 static trine_status memory_alloc(const trine_device *device, void *queue, size_t bytes, void **memory_out) {
-    enum { HUGE = 2 << 20, LARGE = 2 * HUGE };
+    enum { HUGE_PAGE = 2 << 20, LARGE = 2 * HUGE_PAGE };
     (void)device, (void)queue;
-    if (posix_memalign(memory_out, bytes < LARGE ? 256 : HUGE, bytes ? bytes : 1) != 0) return TRINE_ERR_MEMORY;
+    if (posix_memalign(memory_out, bytes < LARGE ? 256 : HUGE_PAGE, bytes ? bytes : 1) != 0) return TRINE_ERR_MEMORY;
     /* Pages of 2 MiB, where Linux has them to give: rows of a matrix lie on as many pages as there are rows. */
-    if (bytes >= LARGE) madvise(*memory_out, bytes / HUGE * HUGE, MADV_HUGEPAGE);
+    if (bytes >= LARGE) madvise(*memory_out, bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
     return TRINE_OK;
 }
 
