@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Cross-compiles for another architecture, and runs the golden vectors and a short selection of the agreement suite under
+# Cross-compiles for another architecture, and runs golden vectors and a short selection of the agreement suite under
 # qemu-user; on a big-endian one also the tests of the command, which reads and writes files. `musl` is this machine's
 # architecture with another C library, whose programs run as they are: all three.
 # Usage: cross.sh aarch64|ppc64el|riscv64|s390x|musl

@@ -3,8 +3,8 @@
 # The source distribution and the wheel of the committed tree, without device modules. The first has the tarball's
 # files; of it pip builds the second, which auditwheel tags, and which runs an op in a fresh environment. Both are the
 # same bytes made twice, in other folders, by another umask and in another time zone; the wheel with the lowest CPU
-# level alone, since it is then compiled anew, without ccache. Usage: wheels.sh TARBALL DIRECTORY, in the root of a
-# checkout.
+# level alone, since it is then compiled anew, without ccache, and by one umask, since meson-python gives files the
+# modes that the build has given them. Usage: wheels.sh TARBALL DIRECTORY, in the root of a checkout.
 set -eu
 tarball=$(realpath "$1")
 rm -rf "$2"
@@ -44,18 +44,18 @@ tar -tzf "$sdist" | grep -v '/$' | grep -v '^[^/]*/PKG-INFO$' | sort | diff file
     { echo "wheels: the source distribution has not the tarball's files" >&2; exit 1; }
 
 # shellcheck disable=SC2030,SC2031
-wheel_of() { # FOLDER UMASK ZONE CCACHE
+wheel_of() { # FOLDER ZONE CCACHE
     mkdir -p "$1"
     (
-        umask "$2"
+        umask 022
         tar -C "$1" -xzf "$sdist"
-        export TZ="$3" CCACHE_BASEDIR="$PWD/$1"
-        env "$4" pip wheel -q --no-deps --no-build-isolation -w "$1" "$1"/trine-*/ -Csetup-args=-Dcuda=disabled \
+        export TZ="$2" CCACHE_BASEDIR="$PWD/$1"
+        env "$3" pip wheel -q --no-deps --no-build-isolation -w "$1" "$1"/trine-*/ -Csetup-args=-Dcuda=disabled \
             -Csetup-args=-Dhip=disabled -Csetup-args=-Disa_levels= -Csetup-args=--werror
     )
 }
-wheel_of first 022 UTC CCACHE_NODISABLE=1
-wheel_of "a second" 077 Pacific/Auckland CCACHE_DISABLE=1
+wheel_of first UTC CCACHE_NODISABLE=1
+wheel_of "a second" Pacific/Auckland CCACHE_DISABLE=1
 wheel=$(echo first/trine-*.whl)
 same "$wheel" "a second/$(basename "$wheel")" "of the lowest CPU level, $(du -h "$wheel" | cut -f1)"
 

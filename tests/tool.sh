@@ -206,7 +206,8 @@ expect "through a named pipe" 0 "^y f32 \[2, 2\] 4 8 12 16$" \
         \"$trine\" run scale --x pipe.npy --alpha 2 --y -; wait"
 expect "to standard output that is a file" 0 "-> /dev/stdout$" \
     sh -c "\"$trine\" run scale --x x.npy --y /dev/stdout >std.npy"
-expect "holds the array alone" 0 "" cmp std.npy x.npy
+"$trine" run scale --x x.npy --y direct.npy >/dev/null
+expect "holds the array alone" 0 "" cmp std.npy direct.npy
 npy double.npy '<f8' False '1,' '\000\000\000\000\000\000\360\077'
 expect "a conversion on the way in" 0 "^trine: x: double.npy has f64, converted to f32$" \
     "$trine" run scale --x double.npy --y -
@@ -250,7 +251,9 @@ alone="env LD_LIBRARY_PATH=$(dirname "$trine")/../dispatch ./alone"
 expect "bench without peers" 1 "no trine-peers beside" $alone bench --peers
 printf '#!/bin/sh\necho "given: $*"\n' >trine-peers
 chmod +x trine-peers
-expect "bench of peers" 0 "^given: --op matmul --time 1$" $alone bench --op matmul --peers --time 1
+# A script runs a program that is elsewhere.
+head -c 2 "$trine" | grep -q '#!' ||
+    expect "bench of peers" 0 "^given: --op matmul --time 1$" $alone bench --op matmul --peers --time 1
 expect "tune" 0 " 0 failed" "$trine" tune --op rms_norm --dims "r=64 n=64"
 expect "tune of two ops" 0 "2 with one kernel only, 0 failed" "$trine" tune --op scale,add --dims "n=64"
 printf 'scale small: T=f32 n=64\n# nothing\n\nscale T=f32 n=128 k=5\nscale T=f32 n=256\n' >cases.txt

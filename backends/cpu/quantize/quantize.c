@@ -246,36 +246,57 @@ INLINE void put_codes(rounding r, const void *row, int64_t at, int64_t count, ui
     if (count > 0) put_unit(r, row, at, (int)count, to, word, T, bits);
 }
 
-/* `count` elements of a group from `first` on, which are the elements from `index` on of x. */
-INLINE void put_some(const job *b, grid g, const void *row, int64_t first, int64_t count, uint64_t index, uint8_t *to,
-                     trine_dtype T, int bits) {
-    int32_t buffer[DROPOUT_BUFFER + CODES_UNIT];
-    if (b->way != CHANCE) {
-        if (b->way == EVEN)
-            put_codes(rounding_of(b, g, EVEN), row, first, count, to, buffer, T, bits);
-        else
-            put_codes(rounding_of(b, g, b->way), row, first, count, to, buffer, T, bits);
-        return;
-    }
-    const rounding r = rounding_of(b, g, CHANCE);
-    for (int64_t j = 0; j < count; j += RUN) {
-        const int run = count - j < RUN ? (int)(count - j) : RUN;
-        const int32_t *word = words_of(&b->chances, index + (uint64_t)j, run, buffer);
-        put_codes(r, row, first + j, run, to + j / 8 * bits, word, T, bits);
-    }
-}
-
 /* Row i. */
 static const char *row_of(const job *b, int64_t i) {
     const trine_tensor *x = &b->call->tensor[QUANTIZE_X];
     return (const char *)x->data + i * x->stride[0] * (int64_t)trine_dtype_size(x->dtype);
 }
 
+/* `count` elements of group `at` of row i, from `first` on. */
+typedef struct stretch {
+    int64_t i, at, first, count;
+} stretch;
+
+INLINE void put_as(const job *b, grid g, const stretch *s, way way, trine_dtype T, int bits) {
+    const char *row = row_of(b, s->i);
+    const int64_t first = s->at * b->n + s->first;
+    uint8_t *to = (uint8_t *)codes_at(&b->call->tensor[QUANTIZE_CODES], s->i, s->at) + s->first / 8 * bits;
+    int32_t buffer[DROPOUT_BUFFER + CODES_UNIT];
+    const rounding r = rounding_of(b, g, way);
+    if (way != CHANCE) {
+        put_codes(r, row, first, s->count, to, buffer, T, bits);
+        return;
+    }
+    for (int64_t j = 0; j < s->count; j += RUN) {
+        const int run = s->count - j < RUN ? (int)(s->count - j) : RUN;
+        const int32_t *word = words_of(&b->chances, (uint64_t)(s->i * b->k + first + j), run, buffer);
+        put_codes(r, row, first + j, run, to + j / 8 * bits, word, T, bits);
+    }
+}
+
+INLINE void put_bits(const job *b, grid g, const stretch *s, way way, trine_dtype T) {
+    CODES_FOR_BITS(b->bits, put_as, b, g, s, way, T);
+}
+
+/* One function for each way: one of all is longer than a jump reaches on RISC-V, 1 MiB. */
+static __attribute__((noinline)) void put_even(const job *b, grid g, const stretch *s) {
+    FOR_TYPE(b->call->tensor[QUANTIZE_X].dtype, put_bits, b, g, s, EVEN);
+}
+static __attribute__((noinline)) void put_halves(const job *b, grid g, const stretch *s) {
+    FOR_TYPE(b->call->tensor[QUANTIZE_X].dtype, put_bits, b, g, s, b->way == AWAY ? AWAY : ZERO);
+}
+static __attribute__((noinline)) void put_by_chance(const job *b, grid g, const stretch *s) {
+    FOR_TYPE(b->call->tensor[QUANTIZE_X].dtype, put_bits, b, g, s, CHANCE);
+}
+
+static void put_some(const job *b, grid g, stretch s) {
+    (b->way == EVEN ? put_even : b->way == CHANCE ? put_by_chance : put_halves)(b, g, &s);
+}
+
 INLINE void group(const job *b, int64_t i, int64_t g, trine_dtype T) {
     const char *row = row_of(b, i);
     const grid found = find_grid(b, extent_of(row, g * b->n, b->n, T), row, g * b->n, i, g, T);
-    uint8_t *to = (uint8_t *)codes_at(&b->call->tensor[QUANTIZE_CODES], i, g);
-    CODES_FOR_BITS(b->bits, put_some, b, found, row, g * b->n, b->n, (uint64_t)(i * b->k + g * b->n), to, T);
+    put_some(b, found, (stretch){ i, g, 0, b->n });
 }
 
 static void some(const void *context, int64_t first, int64_t last, int thread) {
@@ -299,9 +320,7 @@ INLINE void piece_as(const job *b, const parts_row *of, int64_t at, int count, d
         result[MOST] = (double)e.most;
         return;
     }
-    const grid found = { (float)of->number[SCALE], (float)of->number[BASE] };
-    uint8_t *to = (uint8_t *)codes_at(&b->call->tensor[QUANTIZE_CODES], i, g) + at / 8 * b->bits;
-    CODES_FOR_BITS(b->bits, put_some, b, found, row_of(b, i), first, count, (uint64_t)(i * b->k + first), to, T);
+    put_some(b, (grid){ (float)of->number[SCALE], (float)of->number[BASE] }, (stretch){ i, g, at, count });
 }
 
 static void piece(const void *op, const parts_row *of, int64_t at, int count, float *h, double *result) {
