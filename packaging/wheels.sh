@@ -61,6 +61,7 @@ same "$wheel" "a second/$(basename "$wheel")" "of the lowest CPU level, $(du -h 
 
 # As a user does, who has the source distribution: all levels, in an environment that has what pip fetches.
 /usr/bin/python3 -m venv fresh
+fresh/bin/pip install -q --upgrade pip # Debian 12's takes no options for the build
 mkdir whole
 fresh/bin/pip wheel -q --no-deps -w whole "$sdist" -Csetup-args=-Dcuda=disabled \
     -Csetup-args=-Dhip=disabled -Csetup-args=--werror

@@ -332,6 +332,7 @@ CUresult cuMemAlloc(CUdeviceptr *memory, size_t bytes) {
 CUresult cuMemFree(CUdeviceptr memory) {
     IN_CONTEXT(cuMemFree);
     if (stub_breaks_capture(NULL)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (stub.devices == 1) stub_drain();
     free((void *)(uintptr_t)memory);
     return CUDA_SUCCESS;
 }
@@ -346,6 +347,7 @@ CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
 CUresult cuMemFreeHost(void *memory) {
     IN_CONTEXT(cuMemFreeHost);
     if (stub_breaks_capture(NULL)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (stub.devices == 1) stub_drain();
     free(memory);
     return CUDA_SUCCESS;
 }

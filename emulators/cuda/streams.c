@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stub driver's streams, events and graphs. Streams are always idle. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -24,21 +25,45 @@ static CUstream captured, forked;
 static graph *capture;
 
 static _Thread_local int waiting;
+static _Thread_local CUstream waits_on; /* the last of them */
 bool stub_waits(void) { return waiting > 0; }
 
-static _Atomic int running;
-bool stub_meanwhile(void) { return running > 0; }
+/* Launches that wait for others, and run: which one in their order each is, or 0. */
+enum { AT_ONCE = 64 };
+static _Atomic uint64_t begun, running[AT_ONCE];
+
+bool stub_meanwhile(void) {
+    bool found = false;
+    for (int i = 0; i < AT_ONCE; i++) found |= running[i] > 0;
+    return found;
+}
+
+static int begin_run(void) {
+    const uint64_t number = ++begun;
+    int at = -1;
+    for (uint64_t none = 0; at < 0 || !atomic_compare_exchange_strong(&running[at], &none, number); none = 0)
+        at = (at + 1) % AT_ONCE;
+    return at;
+}
+
+void stub_drain(void) {
+    const uint64_t last = begun;
+    for (int i = 0; i < AT_ONCE; i++)
+        for (uint64_t number = running[i]; number > 0 && number <= last && running[i] == number;)
+            nanosleep(&(struct timespec){ .tv_nsec = 20000 }, NULL);
+}
 
 /* The emulator runs one launch at a time, whoever submits it, but for those that wait for others. */
 static CUresult perform(const stub_work *w) {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     if (w->entry != NULL) {
         const bool alone = w->entry(NULL) & EMULATOR_ALONE;
-        if (alone) waiting++, running++;
+        const int at = alone ? begin_run() : 0;
+        if (alone) waiting++;
         if (!alone) pthread_mutex_lock(&lock);
         emulator_launch(w->entry, w->params, w->blocks, w->threads, w->cluster);
         if (!alone) pthread_mutex_unlock(&lock);
-        if (alone) running--;
+        if (alone) running[at] = 0;
     } else {
         memmove(w->to, w->from, w->bytes);
     }
@@ -46,7 +71,10 @@ static CUresult perform(const stub_work *w) {
 }
 
 CUresult stub_submit(CUstream stream, const stub_work *w) {
-    if (captured == NULL || (stream != captured && stream != forked)) return perform(w);
+    if (captured == NULL || (stream != captured && stream != forked)) {
+        if (w->entry != NULL && w->entry(NULL) & EMULATOR_ALONE) waits_on = stream;
+        return perform(w);
+    }
     if (capture == NULL) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     *capture->last = malloc(sizeof *w);
     **capture->last = *w;
@@ -102,9 +130,8 @@ CUresult cuStreamSynchronize(CUstream stream) {
 }
 
 CUresult cuStreamQuery(CUstream stream) {
-    (void)stream;
     IN_CONTEXT(cuStreamQuery);
-    waiting = 0;
+    if (stream == waits_on) waiting = 0;
     return CUDA_SUCCESS;
 }
 

@@ -47,6 +47,9 @@ bool stub_breaks_capture(CUstream stream);
 /* Is there a launch that waits for others, of any thread? */
 bool stub_meanwhile(void);
 
+/* Waits for those that have begun by now, as a device does before it frees memory. */
+void stub_drain(void);
+
 /* Launches of this thread that wait for others, and have not been waited for: a device would not load code before they
  * have ended, nor begin what ranks that share it launch meanwhile. With $STUB_LOADS it would. */
 bool stub_waits(void);

@@ -48,7 +48,7 @@ typedef struct trine_comm_options {
  * too. All devices must be of one kind and reach each other's memory. Ranks of a process may share a device, as in
  * calls of all ranks, if each of the streams there has a hardware queue: of HIP 4 unless GPU_MAX_HW_QUEUES says more,
  * of CUDA 8 unless CUDA_DEVICE_MAX_CONNECTIONS does, up to 32. Otherwise ranks are told that others are late. What
- * waits for all devices, as cudaFree(), must not be called while a rank of the process waits for another.
+ * waits for all of a device, as cudaFree(), may not be called while a rank waits; what trine frees then goes later.
  *
  * Without a communicator, comm NULL, a call of a collective op is of all ranks at once: each tensor has one dimension
  * more, `ranks`, in front, and threads of the library do what each rank would, on the queue's device. So a group is

@@ -18,6 +18,7 @@
 
 #include <vendor.h>
 
+#include "kept.h"
 #include "spec/number.h"
 
 /* Of a thread, by each rank: of two kinds, sums and what is to be added up. */
@@ -258,7 +259,10 @@ static trine_status join(void *comm, const void *blobs) {
             status = map_peer(g, r, &b);
     }
     if (status == TRINE_OK && g->beside == 1) status = make_copies(g);
-    if (g->beside > 1) simt_share_device(g->first);
+    if (g->beside > 1) {
+        simt_share_device(g->first);
+        simt_keep_begin();
+    }
     simt_leave(d, scope);
     return status;
 }
@@ -385,6 +389,7 @@ static void queue_close(const trine_device *device, void *queue) {
     for (group *g = all.groups; g != NULL; g = g->next)
         if (g->queue == queue) g->queue = g->first;
     pthread_mutex_unlock(&all.lock);
+    simt_keep_closed(queue);
     close_queue(device, queue);
 }
 
@@ -402,6 +407,7 @@ static void close_group(void *comm) {
     if (g->own != NULL && !g->broken) g->own->free = true;
     if (entered) free_copies(g);
     if (entered) simt_leave(d, scope);
+    if (g->beside > 1) simt_keep_end();
     free(g);
 }
 
@@ -544,7 +550,7 @@ trine_status simt_exchange_more(const trine_call *call, const simt_function *fun
                                 int64_t packets, int parts) {
     group *g = call->comm;
     exchange_params *p = params;
-    const trine_status status = told(g, call->plan->op);
+    trine_status status = told(g, call->plan->op);
     if (status != TRINE_OK) return status;
     /* as many blocks as have room, on the device at once with those of the other ranks there */
     const int64_t held = simt_group_blocks(call, EXCHANGE_HELD), fit = g->room / EXCHANGE_THREADS;
@@ -566,7 +572,10 @@ trine_status simt_exchange_more(const trine_call *call, const simt_function *fun
     p->blocks = (int32_t)blocks;
     g->queue = call->queue;
     if (g->beside > 1) simt_share_device(call->queue);
-    return simt_launch(call, function, blocks, EXCHANGE_THREADS, params, size);
+    simt_keep_launching(g->device, call->queue);
+    status = simt_launch(call, function, blocks, EXCHANGE_THREADS, params, size);
+    simt_keep_launched();
+    return status;
 }
 
 trine_status simt_exchange(const trine_call *call, const simt_function *function, exchange_params *p, int64_t packets,

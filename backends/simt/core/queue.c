@@ -7,6 +7,8 @@
 
 #include <vendor.h>
 
+#include "kept.h"
+
 static simt_device *state_of(const trine_device *device) { return device->state; }
 
 /* ----------------------------------------------------------------------------------------------------------- queues */
@@ -114,20 +116,16 @@ static trine_status memory_alloc(const trine_device *device, void *queue, size_t
     trine_status status = simt_enter(d, &scope);
     if (status != TRINE_OK) return status;
     status = SIMT_CALL(d->driver, MemAlloc, &memory, bytes > 0 ? bytes : 1);
+    if (status == TRINE_ERR_MEMORY && simt_free_kept())
+        status = SIMT_CALL(d->driver, MemAlloc, &memory, bytes > 0 ? bytes : 1);
     simt_leave(d, scope);
     if (status == TRINE_OK) *memory_out = (void *)(uintptr_t)memory;
     return status;
 }
 
 static trine_status memory_free(const trine_device *device, void *queue, void *memory) {
-    const simt_device *d = state_of(device);
-    simt_scope scope;
     (void)queue;
-    trine_status status = simt_enter(d, &scope);
-    if (status != TRINE_OK) return status;
-    status = SIMT_CALL(d->driver, MemFree, (simt_pointer)(uintptr_t)memory);
-    simt_leave(d, scope);
-    return status;
+    return simt_free(device, memory, false);
 }
 
 static trine_status host_alloc(const trine_device *device, void *queue, size_t bytes, void **memory_out) {
@@ -137,19 +135,15 @@ static trine_status host_alloc(const trine_device *device, void *queue, size_t b
     trine_status status = simt_enter(d, &scope);
     if (status != TRINE_OK) return status;
     status = SIMT_CALL(d->driver, MemHostAlloc, memory_out, bytes > 0 ? bytes : 1, SIMT_HOST_PORTABLE);
+    if (status == TRINE_ERR_MEMORY && simt_free_kept())
+        status = SIMT_CALL(d->driver, MemHostAlloc, memory_out, bytes > 0 ? bytes : 1, SIMT_HOST_PORTABLE);
     simt_leave(d, scope);
     return status;
 }
 
 static trine_status host_free(const trine_device *device, void *queue, void *memory) {
-    const simt_device *d = state_of(device);
-    simt_scope scope;
     (void)queue;
-    trine_status status = simt_enter(d, &scope);
-    if (status != TRINE_OK) return status;
-    status = SIMT_CALL(d->driver, MemFreeHost, memory);
-    simt_leave(d, scope);
-    return status;
+    return simt_free(device, memory, true);
 }
 
 typedef enum way { TO_DEVICE, TO_HOST, WITHIN } way;
@@ -208,7 +202,9 @@ static trine_status graph_begin(const trine_device *device, void *state) {
     simt_scope scope;
     trine_status status = simt_enter(d, &scope);
     if (status != TRINE_OK) return status;
+    simt_keep_launching(device, NULL);
     status = SIMT_CALL(d->driver, StreamBeginCapture, queue->stream, SIMT_CAPTURE_OF_THREAD);
+    simt_keep_launched();
     simt_leave(d, scope);
     return status;
 }
@@ -235,7 +231,9 @@ static trine_status graph_launch(const trine_device *device, void *state, void *
     simt_scope scope;
     trine_status status = simt_enter(d, &scope);
     if (status != TRINE_OK) return status;
+    simt_keep_launching(device, queue);
     status = SIMT_CALL(d->driver, GraphLaunch, graph, queue->stream);
+    simt_keep_launched();
     simt_leave(d, scope);
     return status;
 }
